@@ -306,7 +306,9 @@ class FunctionLowering {
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
-    std::string context = fmt::format("match_cast '{}'", binding.var->name);
+    const std::string* function = find_value(external_results_, binding.value.get());
+    std::string context = function ? fmt::format("result of function '{}'", *function)
+                                   : fmt::format("match_cast '{}'", binding.var->name);
     if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}" + dims_of_check(binding);
     if (is_condition(binding)) context = what_of_check(binding.var->name) + " ({} of {} conditions hold)";
     dims_.match({{value, *binding.cast, context}});
@@ -407,6 +409,7 @@ class FunctionLowering {
     if (stores && args.size() > 1 && std::ranges::count(shape_heaps_, reg(args[1])) == 0)
       fail(binding.value.span(), "{}: the shape heap must be the result of vm.builtin.alloc_shape_heap", name);
     call_builtin(binding, name, args);
+    external_results_.emplace(binding.var.get(), name);
     bool is_heap = name == "vm.builtin.alloc_shape_heap" || name == "vm.builtin.null_value";
     if (is_heap) shape_heaps_.push_back(registers_.at(binding.var.get()));
   }
@@ -553,6 +556,7 @@ class FunctionLowering {
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
   std::vector<Reg> shape_heaps_, constant_registers_;
+  std::unordered_map<const NodeHeader*, std::string> external_results_;  // by variable: the function that gives it
   int branch_depth_ = 0;
   std::vector<Expr> kept_;
 };

@@ -12,7 +12,7 @@ OpTable make_op_table();
 #define RELAXC_OP_GROUPS(X) \
   X(elementwise) X(quantize) X(reduction) X(linear_algebra) X(einsum) X(convolution) X(pooling) X(normalization) X(layout) \
   X(slice) X(pad) X(index) X(search) X(sort) X(warping) X(create) X(image) X(grid) X(columns) X(signal) X(random) \
-  X(attention) X(training) X(vision) X(suppression) X(trees) X(pairwise) \
+  X(attention) X(training) X(vision) X(suppression) X(class_suppression) X(trees) X(pairwise) \
   X(distributed) X(graph) X(runtime) X(containers) X(strings)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<OpRow> group##_ops();

@@ -3,7 +3,10 @@
 //     sizes = R.count.nonzero(x)                          a kernel whose result is int64[1]
 //     n = R.inspect.tensor_item(sizes, index=0)           the size as a scalar, which what follows has for a dim
 //     y = R.fill.nonzero(x, R.shape([n]))                 a kernel whose result has that size
-// The kernel that counts may leave more tensors, which the one that fills gets behind the operator's arguments.
+// The kernel that counts may leave more tensors, which the one that fills gets behind the operator's arguments. Where a
+// few elements of operands tell the size (slices, axes and shapes of the run) there is nothing to count: tensor_item
+// reads these elements, and the size is an expression over them. The third kind are functions of the runtime (OpRow::
+// why_runtime), on strings and sequences, whose results are measured.
 #pragma once
 #include "ir/op.h"
 

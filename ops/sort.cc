@@ -1,6 +1,6 @@
 // Sorts along an axis. A bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element) gives
-// the positions from which sort, argsort, topk and unique take their results. NaN sorts as the largest value, as in
-// numpy.
+// the positions from which sort, argsort and unique take their results; topk takes those of a selection unless it wants
+// most of the elements. NaN sorts as the largest value, as in numpy.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,21 +9,21 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/heap.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/sort.h"
 
 namespace relaxc {
 
-namespace {
-
-Expr is_nan(const Expr& x) { return intrinsic(ops::kScalarIsNan, {x}, kBool); }
-// Returns whether b must come before a, strictly.
 Expr precedes(const Expr& b, const Expr& a, bool descending) {
   Expr result = descending ? b > a : b < a;
   if (!dtype_of(a).is_float()) return result;
+  auto is_nan = [](const Expr& x) { return intrinsic(ops::kScalarIsNan, {x}, kBool); };
   return result || (descending ? is_nan(b) && !is_nan(a) : !is_nan(b) && is_nan(a));
 }
+
+namespace {
 
 // Tells whether what stands at position b must come before what stands at a, and the statements that find it out.
 struct Comparison {
@@ -256,13 +256,21 @@ Type infer_sorted(const OpCall& op) {
   Type values = tensor_type(shape, op.dtype(0));
   return attrs.ret_type == "values" ? values : tuple_type({values, indices});
 }
+// Returns whether sorting all elements is less work than a selection: where nearly all of them, or all, are wanted.
+bool wants_most(const Expr& k, const Expr& dim) {
+  std::optional<int64_t> wanted = as_int(k), all = as_int(dim);
+  if (wanted && all) return *wanted > *all / 4;
+  return is_int(simplify(dim - k), 0);
+}
 template <TopKAttrs (*attrs_of)(const OpCall&)>
 PrimFuncRef lower_sorted(const OpCall& op) {
   TopKAttrs attrs = attrs_of(op);
   int64_t axis = sorted_axis(op, attrs);
   std::vector<Expr> shape = sorted_shape(op, attrs);
   auto [b, x] = OpProgram(op);
-  Buffer order = sorted_positions(b, x[0], axis, attrs.largest);
+  Buffer order = wants_most(shape[axis], op.shape(0)[axis])
+                     ? sorted_positions(b, x[0], axis, attrs.largest)
+                     : selected_positions(b, x[0], axis, shape[axis], attrs.largest);
   auto value = [&](Axes i) { return load(x[0], with_item(i, axis, at(order, i))); };
   auto index = [&](Axes i) { return cast_to(at(order, i), attrs.dtype); };
   std::vector<Buffer> results;

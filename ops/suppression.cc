@@ -5,7 +5,6 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
-#include "ops/sort.h"
 
 namespace relaxc {
 
@@ -243,109 +242,6 @@ PrimFuncRef lower_nms(const OpCall& op) {
   return attrs.soft_nms_sigma > 0 ? b.finish({rows, kept, number}) : b.finish({kept, number});
 }
 
-// ---- Boxes of different classes or images do not suppress each other.
-
-// "onnx" returns rows (batch, class, box) of all boxes that are kept, and their number. "tensorflow" returns, for each
-// image, rows (class, box), their scores, and how many of them count.
-Type infer_all_classes(const OpCall& op) {
-  require_ranks(op, {3, 3});
-  op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of boxes and scores");
-  op.require_equal(op.shape(0)[1], op.shape(1)[2], "numbers of boxes and scores");
-  op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
-  const Expr& batch = op.shape(1)[0];
-  if (op.attrs<AllClassNmsAttrs>().output_format == "onnx")
-    return tuple_type({tensor_type({op.run_size(0), int_imm(3)}, kInt64), tensor_type({int_imm(1)}, kInt64)});
-  Expr candidates = simplify(op.shape(1)[1] * op.shape(1)[2]);
-  return tuple_type({tensor_type({batch, candidates, int_imm(2)}, kInt64), tensor_type({batch, candidates}, kFloat32),
-                     tensor_type({batch}, kInt64)});
-}
-std::vector<Type> infer_selected(const OpCall& op) {
-  const std::vector<Expr>& shape = op.shape(1);
-  return {tensor_type(shape, kInt64), tensor_type({shape[0], shape[1]}, kInt64)};
-}
-// Returns the only element of an argument that is a scalar tensor.
-Expr only_element(const Buffer& x) { return load(x, std::vector<Expr>(buffer_type(x).shape.size(), int_imm(0))); }
-
-// Makes the blocks of the boxes that each class keeps, in the order of their scores, and of how many these are.
-void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& selected, const Buffer& counts) {
-  const std::vector<Expr>& shape = op.shape(1);
-  Buffer order = sorted_positions(b, x[1], 2, true);
-  Buffer alive = b.buffer("alive", kBool, shape);
-  b.block("T_select", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
-    LocalScalar found("found", kInt64);
-    VarRef start = make_dim("start"), j = make_dim("j"), distance = make_dim("distance");
-    VarRef part = make_var("part", prim_type(op.dtype(0)));
-    auto place = [&](const Expr& k) { return std::vector<Expr>{i[0], i[1], k}; };
-    auto box = [&](const Expr& k) { return load(order, place(k)); };
-    auto corner = [&](const Expr& k) -> Coordinate {
-      return [=](int64_t c) { return load(x[0], {i[0], box(k), int_imm(c)}); };
-    };
-    Expr score = load(x[1], place(box(start))), other = j + 1 + distance;
-    Expr is_enough = cast_to(score, kFloat32) > cast_to(only_element(x[4]), kFloat32);
-    Expr overlap = cast_to(part, kFloat32), threshold = cast_to(only_element(x[3]), kFloat32);
-    bool is_above = op.attrs<AllClassNmsAttrs>().above_threshold;
-    Expr covers = (is_above ? overlap > threshold : overlap >= threshold) && part > zero(op.dtype(0));
-    Stmt compare = when(load(alive, place(other)), seq({make(Bind{part, overlap_of(corner(j), corner(other))}),
-                                                        when(covers, store(alive, bool_imm(false), place(other)))}));
-    Stmt keep = seq({store(selected, box(j), place(found.get())), found.set(found.get() + 1),
-                     loop(distance, shape[2] - j - 1, compare)});
-    Expr has_room = found.get() < cast_to(only_element(x[2]), kInt64);
-    Stmt body =
-        seq({found.declared(), found.set(int_imm(0)), loop(start, shape[2], store(alive, is_enough, place(start))),
-             loop(j, shape[2], when(load(alive, place(j)) && has_room, keep)), store(counts, found.get(), i)});
-    return ComputeBuilder::Bodies{std::nullopt, body};
-  });
-}
-PrimFuncRef count_selected(const OpCall& op) {
-  auto [b, x] = OpProgram(op);
-  const std::vector<Expr> shape = op.shape(1);
-  Buffer selected = b.buffer("T_selected", kInt64, shape), counts = b.buffer("T_counts", kInt64, {shape[0], shape[1]});
-  select_boxes(op, b, x, selected, counts);
-  Buffer number = b.reduce("T_number", kInt64, {int_imm(1)}, {shape[0], shape[1]}, int_imm(0), combine_sum,
-                           [&](Axes, Axes r) { return load(counts, r); });
-  return b.finish({number, selected, counts});
-}
-// Lists the boxes that were selected. Counts and boxes that were not counted read and write nothing out of range.
-PrimFuncRef list_selected(const OpCall& op) {
-  auto [b, x] = OpProgram(op);
-  const std::vector<Expr> shape = op.shape(1);
-  const Buffer scores = x[1], selected = x[5], counts = x[6];
-  Type types = infer_all_classes(op);
-  std::vector<Buffer> results;
-  for (const Type& type : types.as<TupleType>()->items)
-    results.push_back(b.buffer(fmt::format("T_nms_{}", results.size()), *tensor_dtype(type), *known_shape(type)));
-  bool is_onnx = results.size() == 2;
-  VarRef image = make_dim("image"), group = make_dim("class"), j = make_dim("j"), rest = make_dim("rest");
-  const Buffer& total = results.back();
-  Expr slot = is_onnx ? int_imm(0) : Expr(image), next = load(total, {slot});
-  Expr box = max(min(load(selected, {image, group, j}), shape[2] - 1), int_imm(0));
-  const Expr capacity = is_onnx ? op.run_size(0) : simplify(shape[1] * shape[2]);
-  std::vector<Expr> row = {next}, cells = {group, box};
-  if (!is_onnx) row.insert(row.begin(), image);
-  if (is_onnx) cells.insert(cells.begin(), image);
-  // Returns the statements that write the row of a box, or of none.
-  auto write = [&](std::vector<Expr> at, bool is_box) {
-    std::vector<Stmt> stores;
-    for (size_t c = 0; c < cells.size(); ++c)
-      stores.push_back(
-          store(results[0], is_box ? cells[c] : int_imm(0), followed_by(at, {int_imm(static_cast<int64_t>(c))})));
-    Expr score = cast_to(load(scores, {image, group, box}), kFloat32);
-    if (!is_onnx) stores.push_back(store(results[1], is_box ? score : zero(kFloat32), at));
-    return stores;
-  };
-  std::vector<Stmt> take = write(row, true);
-  take.push_back(store(total, next + 1, {slot}));
-  Stmt boxes = loop(j, min(load(counts, {image, group}), shape[2]), when(next < capacity, seq(take)));
-  Stmt classes = loop(group, shape[1], boxes);
-  Stmt start = store(total, int_imm(0), {slot});
-  std::vector<Expr> behind = row;
-  behind.back() = next + rest;
-  Stmt fill = loop(rest, capacity - next, seq(write(behind, false)));
-  b.extern_block("collect", is_onnx ? seq({start, loop(image, shape[0], classes), fill})
-                                    : loop(image, shape[0], seq({start, classes, fill})));
-  return b.finish(results);
-}
-
 // Completes the row of the part of a suppression that runs behind the sort by score.
 OpRow behind_sort(OpRow row, PrimFuncRef (*lower)(const OpCall&)) {
   row.name = "relax.dyn." + row.name.substr(row.name.rfind('.') + 1);
@@ -359,24 +255,6 @@ OpRow behind_sort(OpRow row, PrimFuncRef (*lower)(const OpCall&)) {
 }  // namespace
 
 std::vector<OpRow> suppression_ops() {
-  const OpRow all_classes{
-      .name = "relax.vision.all_class_non_max_suppression",
-      .doc = "the boxes that no box of a higher score covers, class by class",
-      .inputs = {{"boxes", "[batch, boxes, 4]"},
-                 {"scores", "[batch, classes, boxes]"},
-                 {"max_output_boxes_per_class", "scalar tensor"},
-                 {"iou_threshold", "scalar tensor"},
-                 {"score_threshold", "scalar tensor"}},
-      .attrs = with_extension(with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
-                              "above_threshold"),
-      .infer = infer_all_classes,
-      .infer_partial = infer_unknown,
-      .legalize = list_selected,
-      .sizes = RunSizes{.names = {"selected"},
-                        .count = count_selected,
-                        .left = {{"kept", "the boxes that each class keeps, in the order of their scores"},
-                                 {"kept_counts", "how many these are"}},
-                        .infer_left = infer_selected}};
   const OpRow one_list{
       .name = "relax.vision.non_max_suppression",
       .doc = "the boxes that no box of a higher score covers",
@@ -385,8 +263,7 @@ std::vector<OpRow> suppression_ops() {
       .infer = infer_nms,
       .infer_partial = infer_unknown,
       .decompose = decompose_nms};
-  return {all_classes,
-          one_list,
+  return {one_list,
           behind_sort(one_list, lower_nms),
           {.name = "relax.vision.get_valid_counts",
            .doc = "boxes whose score is above a threshold, moved to the front",

@@ -41,8 +41,13 @@ class ChannelBlocker final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     if (binding.cast) return std::nullopt;
+    if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
+      const Tuple* made = item->tuple.as<Tuple>();  // of a kernel with several results
+      return made ? std::optional(made->items[static_cast<size_t>(item->index)]) : std::nullopt;
+    }
     const std::string& name = op_name(binding.value);
     const Call* node = binding.value.as<Call>();
+    if (name == ops::kCallTir) return kernel(binding, b);
     if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
     if (name == ops::kConv2d) result = convolution(*node, binding.var, b);
@@ -51,14 +56,17 @@ class ChannelBlocker final : public GraphRewriter {
     if (name == ops::kConcat) result = concatenation(*node, b);
     if (name == ops::kResize) result = resize(*node, b);
     if (name == ops::kPad) result = pad(*node, b);
-    if (name == ops::kCallTir) result = kernel(binding, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
     if (find_item(kImageReductions, name, &OpName::text)) return reduction(*node, name, binding, b);
     if (!result) return std::nullopt;
-    // The operators that read the plain order take this; it is dead code if there are none.
-    Expr plain = to_plain(*result, b, binding.var->name);
-    blocked_.back().insert_or_assign(plain.get(), *result);
+    return known_as_plain(*result, b, binding.var->name);
+  }
+
+  // Returns the image for operators that read the plain order; it is dead code if there are none.
+  Expr known_as_plain(const Blocked& image, Builder& b, const std::string& hint) {
+    Expr plain = to_plain(image, b, hint);
+    blocked_.back().insert_or_assign(plain.get(), image);
     return plain;
   }
 
@@ -236,11 +244,12 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
   // A tensor program that is elementwise is one in blocks, too, unless somebody schedules it in the plain order.
-  std::optional<Blocked> kernel(const Binding& binding, Builder& b) {
+  std::optional<Expr> kernel(const Binding& binding, Builder& b) {
     std::optional<KernelCall> call = as_kernel_call(binding.value, module_);
     std::optional<PrimFuncRef> program = call ? called_program(call->callee, module_) : std::nullopt;
-    const std::vector<Expr>* out = known_shape(binding.value.type());
-    if (!program || !out || out->size() != 4) return std::nullopt;
+    if (!program || call->outputs.empty()) return std::nullopt;
+    const std::vector<Expr>* out = known_shape(call->outputs[0]);
+    if (!out || out->size() != 4) return std::nullopt;
     ImageBlocks blocks{{}, 0, block_};
     std::vector<Expr> tensors = call->tensors;
     for (Expr& tensor : tensors) {
@@ -250,18 +259,31 @@ class ChannelBlocker final : public GraphRewriter {
       blocks.channels = image->channels;
       tensor = image->value;
     }
-    if (blocks.channels == 0) return std::nullopt;
+    auto is_alike = [&](const Type& type) {
+      const std::vector<Expr>* dims = known_shape(type);
+      return dims && dims->size() == 4 && is_int((*dims)[1], blocks.channels);
+    };
+    if (blocks.channels == 0 || !std::ranges::all_of(call->outputs, is_alike)) return std::nullopt;
     std::variant<PrimFuncRef, std::string> made = "a schedule or rule is for it";
     if (!name_in_rules(call->name(), *program, context_)) made = blocked_program(*call, *program, blocks);
     if (const std::string* why = std::get_if<std::string>(&made)) {
       report_plain(*call, binding, *why);
       return std::nullopt;
     }
-    std::vector<Expr> dims = {(*out)[0], int_imm(padded(blocks.channels) / block_), (*out)[2], (*out)[3],
-                              int_imm(block_)};
-    Expr value = make_call_tir(module_, call->name(), std::get<PrimFuncRef>(made), tensors,
-                               {tensor_type(std::move(dims), kFloat32)}, binding.value.span());
-    return Blocked{b.emit(value), blocks.channels};
+    auto blocked_type = [&](const Type& type) {
+      const std::vector<Expr>& dims = *known_shape(type);
+      return tensor_type({dims[0], int_imm(padded(blocks.channels) / block_), dims[2], dims[3], int_imm(block_)},
+                         tensor_dtype(type));
+    };
+    Expr value = b.emit(make_call_tir(module_, call->name(), std::get<PrimFuncRef>(made), tensors,
+                                      map_each(call->outputs, blocked_type), binding.value.span()));
+    if (call->outputs.size() == 1) return known_as_plain({value, blocks.channels}, b, binding.var->name);
+    std::vector<Expr> results;
+    for (size_t i = 0; i < call->outputs.size(); ++i) {
+      Expr item = b.emit(tuple_get(value, static_cast<int64_t>(i)));
+      results.push_back(known_as_plain({item, blocks.channels}, b, binding.var->name));
+    }
+    return tuple(std::move(results));
   }
 
   // Says that a kernel of the user's is not fused with the convolution before it, and why.

@@ -20,33 +20,23 @@ class ProgramBlocker {
 
   std::variant<PrimFuncRef, std::string> run() {
     auto nests = find_nests(program_);
-    if (!nests || nests->size() != 1) return "it is not one block in plain loops";
-    const Ref<Block>& block = nests->front();
-    const BufferStore* store = single_store(*block);
-    axes_ = axes_of(*block, IterKind::kSpatial);
-    const KernelOperand& result = match_.operands.back();
-    if (!store || axes_.size() != 4 || block->iter_vars.size() != 4 || !is_at(store->indices, axes_) ||
-        !same_node(store->buffer, result.param))
-      return fmt::format("block '{}' does not store one element of the image for each of its axes", block->name);
-    if (std::string why = refused_load(*store); !why.empty()) return why;
+    if (!nests) return "it is not made of blocks in plain loops";
     set_channels();
-    ComputeBuilder b;
-    VarMap buffers;
-    for (const KernelOperand& operand : match_.operands) {
-      const BufferType& type = buffer_type(operand.param);
-      if (operand.is_output) continue;
-      std::vector<Expr> shape = map_each(type.shape, [&](const Expr& dim) { return substitute(dim, channels_); });
-      buffers.emplace(operand.param.get(), b.input(operand.param->name, type.dtype,
-                                                   is_blocked(operand) ? blocked(std::move(shape)) : std::move(shape)));
+    add_inputs();
+    for (const Ref<Block>& block : *nests) {
+      if (std::string why = add_block(*block); !why.empty()) return why;
     }
-    std::vector<Expr> shape =
-        map_each(buffer_type(result.param).shape, [&](const Expr& dim) { return substitute(dim, channels_); });
-    Buffer out = b.compute(block->name, buffer_type(result.param).dtype, blocked(std::move(shape)),
-                           [&](Axes at) { return value_at(store->value, at, buffers); });
-    PrimFuncRef made = b.finish({out}, program_->attrs.without(attr_names::kGlobalSymbol));
-    Stmt body = rewrite(made->body, [&](const Ref<Block>& other) -> std::optional<Stmt> {
-      if (other->name != block->name) return std::nullopt;
-      return edited<Block>(other, [&](Block& copy) { copy.annotations = block->annotations; });
+    std::vector<Buffer> results;
+    for (const KernelOperand& operand : match_.operands) {
+      if (!operand.is_output) continue;
+      if (!is_made(operand.param)) return fmt::format("no block stores '{}'", operand.param->name);
+      results.push_back(cast<Var>(buffers_.at(operand.param.get())));
+    }
+    PrimFuncRef made = builder_.finish(results, program_->attrs.without(attr_names::kGlobalSymbol));
+    Stmt body = rewrite(made->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+      const Attrs* notes = block->writes.empty() ? nullptr : find_value(notes_, block->writes[0].buffer.get());
+      if (!notes) return std::nullopt;
+      return edited<Block>(block, [&](Block& copy) { copy.annotations = *notes; });
     });
     return with_body(made, body);
   }
@@ -61,13 +51,75 @@ class ProgramBlocker {
     return found == match_.operands.end() ? nullptr : &*found;
   }
 
-  // Returns what the program reads that it could not read in blocks, or "".
+  bool is_made(const Buffer& buffer) const {
+    const KernelOperand* operand = operand_of(buffer);
+    return (!operand || operand->is_output) && buffers_.contains(buffer.get());
+  }
+
+  void add_inputs() {
+    for (const KernelOperand& operand : match_.operands) {
+      if (operand.is_output) continue;
+      const BufferType& type = buffer_type(operand.param);
+      std::vector<Expr> shape = shape_of(operand.param);
+      buffers_.emplace(operand.param.get(), builder_.input(operand.param->name, type.dtype,
+                                                           is_blocked(operand) ? blocked(std::move(shape)) : shape));
+    }
+  }
+
+  // Adds a stage for each store of the block. Returns why there are none, or "".
+  std::string add_block(const Block& block) {
+    axes_ = axes_of(block, IterKind::kSpatial);
+    std::vector<const BufferStore*> stores = stores_of(block);
+    for (const BufferStore* store : stores) {
+      if (is_image(*store) && axes_.size() == block.iter_vars.size()) continue;
+      stores.clear();
+      break;
+    }
+    if (stores.empty())
+      return fmt::format("block '{}' does not store one element of an image for each of its axes", block.name);
+    for (const BufferStore* store : stores) {
+      const Buffer& buffer = store->buffer;
+      const KernelOperand* operand = operand_of(buffer);
+      if (operand ? !operand->is_output || is_made(buffer) : is_made(buffer))
+        return fmt::format("block '{}' stores '{}', which has its contents already", block.name, buffer->name);
+      if (std::string why = refused_load(*store); !why.empty()) return why;
+      std::string name = stores.size() == 1 ? block.name : fmt::format("{}_{}", block.name, buffer->name);
+      Buffer made = builder_.compute(std::move(name), buffer_type(buffer).dtype, blocked(shape_of(buffer)),
+                                     [&](Axes at) { return value_at(store->value, at); });
+      buffers_.insert_or_assign(buffer.get(), made);
+      notes_.emplace(made.get(), block.annotations);
+    }
+    return "";
+  }
+
+  // Returns the block's stores of elements; none if it does anything else.
+  static std::vector<const BufferStore*> stores_of(const Block& block) {
+    if (const BufferStore* only = single_store(block)) return {only};
+    const Seq* all = block.body.as<Seq>();
+    std::vector<const BufferStore*> stores;
+    for (const Stmt& stmt : all ? all->stmts : std::vector<Stmt>()) {
+      const BufferStore* store = stmt.as<BufferStore>();
+      auto is_scalar = [](const Ref<BufferLoad>& load) { return is_element(load->indices); };
+      if (!store || store->predicate || !std::ranges::all_of(loads_of(stmt), is_scalar)) return {};
+      stores.push_back(store);
+    }
+    return stores;
+  }
+  // Returns whether the store is of the element of the block's axes in an image like the results.
+  bool is_image(const BufferStore& store) const {
+    const std::vector<Expr>& shape = buffer_type(store.buffer).shape;
+    return shape.size() == 4 && axes_.size() == 4 && is_at(store.indices, axes_) &&
+           is_int(simplify(substitute(shape[1], channels_)), blocks_.channels);
+  }
+
+  // Returns what the store reads that it could not read in blocks, or "".
   std::string refused_load(const BufferStore& store) const {
     const bool is_padded = blocks_.channels % blocks_.block != 0;
     for (const Ref<BufferLoad>& load : loads_of(store.value)) {
       const KernelOperand* operand = operand_of(load->buffer);
-      if (!operand || operand->is_output) return fmt::format("it reads '{}', which it makes", load->buffer->name);
-      if (is_blocked(*operand)) {
+      const bool is_own = !operand || operand->is_output;
+      if (is_own && !is_made(load->buffer)) return fmt::format("it reads '{}', which it makes", load->buffer->name);
+      if (is_own || is_blocked(*operand)) {
         if (!is_at(load->indices, axes_))
           return fmt::format("it reads other elements of '{}' than the one that it stores", load->buffer->name);
         continue;
@@ -95,25 +147,32 @@ class ProgramBlocker {
     return shape;
   }
 
-  // Returns what the program stores at [n, c / block, h, w, c % block].
-  Expr value_at(const Expr& value, Axes at, const VarMap& buffers) const {
+  std::vector<Expr> shape_of(const Buffer& buffer) const {
+    return map_each(buffer_type(buffer).shape, [&](const Expr& dim) { return substitute(dim, channels_); });
+  }
+
+  // Returns what a store stores at [n, c / block, h, w, c % block].
+  Expr value_at(const Expr& value, Axes at) const {
     Expr result = rewrite(value, [&](const Ref<BufferLoad>& read) -> std::optional<Expr> {
       const KernelOperand* operand = operand_of(read->buffer);
-      if (!operand || !is_blocked(*operand)) return std::nullopt;
-      return load(cast<Var>(buffers.at(read->buffer.get())), at);
+      if (operand && !operand->is_output && !is_blocked(*operand)) return std::nullopt;
+      return load(cast<Var>(buffers_.at(read->buffer.get())), at);
     });
     VarMap map = channels_;
-    map.insert(buffers.begin(), buffers.end());
+    map.insert(buffers_.begin(), buffers_.end());
     for (size_t d = 0; d < axes_.size(); ++d)
-      map.emplace(axes_[d].var.get(), d == 1 ? at[1] * int_imm(blocks_.block) + at[4] : at[d]);
+      map.insert_or_assign(axes_[d].var.get(), d == 1 ? at[1] * int_imm(blocks_.block) + at[4] : at[d]);
     return substitute(result, map);
   }
 
   const KernelMatch& match_;
   const PrimFuncRef& program_;
   const ImageBlocks& blocks_;
-  std::vector<IterVar> axes_;
+  ComputeBuilder builder_;
+  std::vector<IterVar> axes_;  // of the block that is being added
   VarMap channels_;
+  VarMap buffers_;  // in blocks, by the program's
+  std::unordered_map<const NodeHeader*, Attrs> notes_;
 };
 
 }  // namespace
@@ -124,10 +183,8 @@ std::variant<PrimFuncRef, std::string> blocked_program(const KernelCall& call, c
   const PrimFuncRef plain = with_single_stores(promote_indices(program));
   const KernelMatch match = match_kernel(call, plain);
   const bool is_plain = !call.has_destinations && call.in_place.empty() && call.scalars.empty() &&
-                        call.outputs.size() == 1 && match.contradictions.empty() &&
-                        match.operands.size() == plain->params.size() && !match.operands.empty() &&
-                        match.operands.back().is_output;
-  if (!is_plain) return "it has other params than its operands and one result";
+                        match.contradictions.empty() && match.operands.size() == plain->params.size();
+  if (!is_plain) return "it has other params than its operands and results";
   for (const KernelOperand& operand : match.operands) {
     const BufferType& type = buffer_type(operand.param);
     if (!type.strides.empty() || type.elem_offset || type.auto_broadcast)

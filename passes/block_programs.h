@@ -12,9 +12,9 @@ struct ImageBlocks {
   std::vector<bool> are_blocked;  // by tensor of the call
   int64_t channels, block;
 };
-// Returns the program that computes the same elements where these images, and the result, lie in blocks, or why there
-// is none. A program of one block can be changed so that stores element [n, c, h, w] from the same element of these
-// images. Others are read where they lie.
+// Returns the program that computes the same elements where these images, and the results, lie in blocks, or why there
+// is none. A program can be changed so whose blocks store elements [n, c, h, w] of its results, or of images that it
+// keeps to itself, from the same elements of these images and of what it has stored. Others are read where they lie.
 std::variant<PrimFuncRef, std::string> blocked_program(const KernelCall& call, const PrimFuncRef& program,
                                                        const ImageBlocks& blocks);
 

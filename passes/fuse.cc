@@ -286,6 +286,14 @@ OpPattern pattern_of(const PrimFuncRef& program) {
   return is_named(program) ? OpPattern::kAnchor : result;
 }
 
+bool keeps_blocks_together(const PrimFuncRef& program) {
+  auto blocks = find_nests(program);
+  auto reduces = [](const Ref<Block>& block) {
+    return axes_of(*block, IterKind::kSpatial).size() < block->iter_vars.size();
+  };
+  return blocks && blocks->size() > 1 && std::ranges::none_of(*blocks, reduces);
+}
+
 std::optional<std::string> why_not_fused(const PrimFuncRef& program) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return "it is scheduled already";
   if (uses_pointers(program)) return "it uses pointers";

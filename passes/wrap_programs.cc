@@ -6,6 +6,7 @@
 // the settings name it.
 #include <algorithm>
 #include <ranges>
+#include <set>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -36,6 +37,7 @@ class ProgramWrapper {
   // Throws a Refusal.
   FunctionRef run(const std::string& symbol) {
     uses_ = buffer_uses(program_);
+    name_params();
     make_params();
     if (is_function_of_inputs()) return call_tir(symbol);
     std::vector<Expr> tensors, scalars, results;
@@ -44,7 +46,7 @@ class ProgramWrapper {
       tensors.push_back(argument(use));
       if (!use.is_written) continue;
       results.push_back(tensors.back());
-      names.emplace_back(use.buffer->name);
+      names.emplace_back(names_.at(use.buffer.get()));
     }
     for (const VarRef& var : scalar_arguments(program_)) scalars.push_back(scalar_of(var));
     Expr callee = global_var(name_, original_.type());
@@ -78,7 +80,7 @@ class ProgramWrapper {
                                        type, original_.span(), {type}),
                                   uses_.back().buffer->name);
     builder_.end_dataflow({result});
-    return finish(symbol, result, {uses_.back().buffer->name});
+    return finish(symbol, result, {names_.at(uses_.back().buffer.get())});
   }
   FunctionRef finish(const std::string& symbol, const Expr& result, AttrList names) {
     Attrs attrs{{attr_names::kGlobalSymbol, symbol},
@@ -89,6 +91,19 @@ class ProgramWrapper {
 
   static bool is_input(const BufferUse& use) { return use.is_read || !use.is_written; }
 
+  // Of params with the same name the later ones get numbers, as when the program is printed: T_relu, T_relu_1.
+  void name_params() {
+    std::set<std::string> taken;
+    for (const VarRef& param : program_->params) taken.insert(param->name);
+    std::set<std::string> given;
+    for (const VarRef& param : program_->params) {
+      std::string name = param->name;
+      for (int i = 1; given.contains(name) || (name != param->name && taken.contains(name)); ++i)
+        name = fmt::format("{}_{}", param->name, i);
+      given.insert(name);
+      names_.emplace(param.get(), name);
+    }
+  }
   void make_params() {
     for (const VarRef& param : program_->params) {
       if (param.type().is<BufferType>()) {
@@ -117,7 +132,7 @@ class ProgramWrapper {
       if (!use) {
         params_.push_back(cast<Var>(values_.at(param.get())));
       } else if (is_input(*use)) {
-        params_.push_back(make_var(param->name, type_of(param), param.span()));
+        params_.push_back(make_var(names_.at(param.get()), type_of(param), param.span()));
         inputs_.emplace(param.get(), params_.back());
       }
     }
@@ -188,7 +203,8 @@ class ProgramWrapper {
   PrimFuncRef original_, program_;  // program_ counts in int64
   Builder builder_;
   std::vector<BufferUse> uses_;
-  VarMap values_, strides_;  // of the program's scalars and dims, in the graph's terms
+  std::unordered_map<const NodeHeader*, std::string> names_;  // of the params
+  VarMap values_, strides_;                                   // of the program's scalars and dims, in the graph's terms
   std::unordered_map<const NodeHeader*, VarRef> inputs_;
   std::vector<VarRef> params_;
 };

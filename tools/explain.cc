@@ -168,10 +168,17 @@ class ClaimReport {
   static void add_reason(NodeReport& node, const KernelCall& kernel, const IRModule& module) {
     std::optional<PrimFuncRef> program = called_program(kernel.callee, module);
     if (!program) return;
+    if ((*program)->attrs.get_bool(attr_names::kIsScheduled, false)) return;  // a backend's
+    const PrimFuncRef plain = with_single_stores(promote_indices(*program));
     std::optional<std::string> why = "it has several results";
-    if (kernel.outputs.size() == 1) why = why_not_fused(with_single_stores(promote_indices(*program)));
-    if ((*program)->attrs.get_bool(attr_names::kIsScheduled, false)) why.reset();  // a backend's
+    if (kernel.outputs.size() == 1) why = why_not_fused(plain);
     if (why) node.alone.push_back(fmt::format("kernel '{}' is not fused with its neighbours: {}", kernel.name(), *why));
+    // One block could follow a product in its tile; several are a kernel of their own.
+    if (!why && keeps_blocks_together(plain))
+      node.alone.push_back(
+          fmt::format("kernel '{}' is not computed in the tile of a convolution or product before it: it has several "
+                      "blocks; elementwise neighbours are fused with it",
+                      kernel.name()));
   }
 
   static bool is_taker(const NodeReport& node, const std::string& name) {

@@ -362,7 +362,10 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
   std::set<const vm::ValueInfo*> seen;
   for (const std::string& text : named) {
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy", [&](const std::string& tried, const auto&) {
-      return find_item(inputs, tried, &vm::ValueInfo::name) != nullptr;
+      auto is_longer = [&](const vm::ValueInfo& info) {
+        return info.name.size() > tried.size() && text.starts_with(info.name + "=");
+      };
+      return find_item(inputs, tried, &vm::ValueInfo::name) && std::ranges::none_of(inputs, is_longer);
     });
     const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
     if (!known)

@@ -155,7 +155,11 @@ struct Interpreter::Instructions {
     std::string name = frame.slot_text(slot);
     std::string message =
         fmt::format("{}: {} is {}, but {} is {}", context, frame.dim_text(dim, name), actual, name, expected);
-    if (auto binder = frame.binder(slot, in.at())) message += fmt::format(" (bound by {})", frame.string(*binder));
+    if (auto binder = frame.binder(slot, in.at())) {
+      message += fmt::format(" (bound by {})", frame.string(*binder));
+      if (context.starts_with("input "))
+        message += "; types that are given when compiling (--type) may tell them apart";
+    }
     throw RuntimeError(message);
   }
 

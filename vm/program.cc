@@ -48,7 +48,9 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
     } else if (const vm::BuiltinFunction* function = options.registry.find_function(name)) {
       image->builtins.push_back(*function);
     } else {
-      diagnostics.error(span, "function '{}' is missing; add it to the registry with Registry::add_function",
+      diagnostics.error(span,
+                        "function '{}' is missing; give the library that has it (--kernels LIBRARY.so), or add it to "
+                        "the registry with Registry::add_function",
                         printable(name));
     }
   }

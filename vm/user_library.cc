@@ -67,13 +67,32 @@ void check_names(const UserLibraries& libraries) {
   }
 }
 
+// Adds a function whose results may outlive the program: they keep the library, which has the code that frees them.
+static void add_packed(const relaxc_kernel_row& row, const std::shared_ptr<const UserLibrary>& library,
+                       Registry& registry) {
+  struct Kept {
+    std::shared_ptr<const UserLibrary> library;
+    Tensor tensor;  // goes first
+  };
+  registry.add_packed(row.name, row.packed);
+  auto call = [call = *registry.find_function(row.name), library](BuiltinContext& context,
+                                                                  std::span<const Value> arguments) -> Value {
+    Value result = call(context, arguments);
+    const Tensor* tensor = result.get_if<Tensor>();
+    if (!tensor) return result;
+    auto owner = std::make_shared<const Kept>(Kept{library, *tensor});
+    return Tensor::view(tensor->shape(), tensor->dtype(), owner->tensor.raw(), owner);
+  };
+  registry.add_function(row.name, call);
+}
+
 void add_libraries(const UserLibraries& libraries, Registry& registry) {
   check_names(libraries);
   for (const auto& library : libraries) {
     for (const relaxc_kernel_row& row : library->rows()) {
       if (registry.has(row.name)) continue;
       if (row.kernel) registry.add_kernel(row.name, row.kernel);
-      if (row.packed) registry.add_packed(row.name, row.packed);
+      if (row.packed) add_packed(row, library, registry);
     }
   }
 }

@@ -84,6 +84,9 @@ std::optional<std::string> why_not_sum(const Call& call) {
 std::optional<std::string> why_not_window(const Attrs& attrs) {
   Step step{};
   set_window(attrs, step);
+  const bool is_dilated = step.dilation[0] > 1 || step.dilation[1] > 1;
+  if (attrs.get_bool("partial_window", false) && (is_dilated || attrs.get_bool("count_include_pad", false)))
+    return "a window may be larger than the image, and the pool has a dilation or counts padding";
   for (size_t i = 0; i < 4; ++i) {
     if (step.padding[i] == 0) continue;
     if (step.dilation[i % 2] > 1) return "the pool has padding and a dilation";

@@ -322,10 +322,12 @@ class Instance {
   }
 
   void add_pool(const Step& step, const Dims& shape, const memory::desc& source) {
-    Dims result = {shape[0], shape[1], 0, 0}, dilation;
+    Dims result = {shape[0], shape[1], 0, 0}, dilation, end;
     for (size_t d = 0; d < 2; ++d) {
-      result[d + 2] = windows(shape[d + 2], step.padding[d], step.padding[d + 2], step.window[d], step.strides[d],
-                              step.dilation[d]);
+      // Data that is smaller than the window has one where the pool says partial_window: padding makes it one.
+      const int64_t reach = step.dilation[d] * (step.window[d] - 1) + 1, before = step.padding[d];
+      end.push_back(std::max(step.padding[d + 2], reach - shape[d + 2] - before));
+      result[d + 2] = windows(shape[d + 2], before, end[d], step.window[d], step.strides[d], step.dilation[d]);
       dilation.push_back(step.dilation[d] - 1);
     }
     auto algorithm = step.kind == Kind::kMaxPool ? dnnl::algorithm::pooling_max
@@ -333,8 +335,7 @@ class Instance {
                                                  : dnnl::algorithm::pooling_avg_exclude_padding;
     dnnl::pooling_v2_forward::desc wanted(dnnl::prop_kind::forward_inference, algorithm, source, any(result, step.type),
                                           {step.strides[0], step.strides[1]}, {step.window[0], step.window[1]},
-                                          dilation, {step.padding[0], step.padding[1]},
-                                          {step.padding[2], step.padding[3]});
+                                          dilation, {step.padding[0], step.padding[1]}, end);
     dnnl::pooling_v2_forward::primitive_desc made(wanted, cpu());
     add_result(made.dst_desc(), result);
     push(dnnl::pooling_v2_forward(made), {{DNNL_ARG_SRC, value(step.a)}, {DNNL_ARG_DST, values_.back()}});

@@ -1,5 +1,6 @@
 // Quantized operators of com.microsoft: the inputs as real numbers, the operator, and the result quantized.
 #include "frontend/onnx/contrib.h"
+#include "frontend/onnx/recurrent.h"
 
 namespace relaxc::onnx_import {
 
@@ -18,10 +19,45 @@ Expr qlinear_binary(Node& n, const Expr&, const char* op) {
   return quantized_by(n, n.binary(op, real(n, 0), real(n, 3)), 6);
 }
 Expr qlinear_unary(Node& n, const Expr&, const char* op) { return quantized_by(n, n.standard(op, {real(n, 0)}), 3); }
-Expr qlinear_pool(Node& n, const Expr&, const char* op) {
-  const bool is_last = n.attr_int("channels_last", 0) != 0;
-  Expr x = real(n, 0), result = n.standard(op, {is_last ? channels_first(n, x) : x});
-  return quantized_by(n, is_last ? channels_last(n, result) : result, 3);
+// Quantizes to 8 bits as ONNX Runtime's pools of these operators do. The average adds the zero point before it rounds,
+// unlike QuantizeLinear.
+Expr saturated(Node& n, const Expr& x) {
+  const DType dtype = n.dtype(0);
+  const double low = dtype.is_uint() ? 0 : -128;
+  return n.cast(n.cast(n.clip(x, low, low + 255), kInt32), dtype);
+}
+Expr quantized_average(Node& n, const Expr& x) {
+  if (!n.dtype(0).is_integral() || n.dtype(0).bits != 8) return quantized_by(n, x, 3);
+  Expr quotient = n.div(x, n.reshape(n.tensor(3), {}));
+  if (n.has(4)) quotient = n.add(quotient, n.cast(n.reshape(n.tensor(4), {}), kFloat32));
+  return saturated(n, n.op("round", {quotient}));
+}
+// The average of all positions is an int32 sum times one factor.
+Expr quantized_mean(Node& n, const Expr& x) {
+  const int64_t rank = n.rank(0);
+  Expr wide = n.cast(x, kInt32);
+  if (n.has(2)) wide = n.sub(wide, n.cast(n.reshape(n.tensor(2), {}), kInt32));
+  const std::vector<int64_t> axes = int_range(2, rank);
+  Expr count = n.simplify(product(items_at(n.shape_of(x), axes)));
+  Expr number = n.cast(n.tensor(n.of(KnownTensor{kInt64, {}, {count}})), kFloat32);
+  Expr factor = n.div(n.reshape(n.tensor(1), {}), n.mul(n.reshape(n.tensor(3), {}), number));
+  Expr sum = n.op("round", {n.mul(n.cast(n.reduce("sum", wide, axes, true), kFloat32), factor)});
+  if (n.has(4)) sum = n.add(sum, n.cast(n.reshape(n.tensor(4), {}), kFloat32));
+  return saturated(n, sum);
+}
+Expr in_channels_first(Node& n, const Expr& x, const std::function<Expr(const Expr& x)>& pool) {
+  if (n.attr_int("channels_last", 0) == 0) return pool(x);
+  return channels_last(n, pool(channels_first(n, x)));
+}
+Expr qlinear_average_pool(Node& n) {
+  return in_channels_first(n, real(n, 0),
+                           [&](const Expr& x) { return quantized_average(n, n.standard("AveragePool", {x})); });
+}
+Expr qlinear_global_average_pool(Node& n) {
+  if (n.dtype(0).is_integral() && n.dtype(0).bits == 8)
+    return in_channels_first(n, n.tensor(0), [&](const Expr& x) { return quantized_mean(n, x); });
+  return in_channels_first(n, real(n, 0),
+                           [&](const Expr& x) { return quantized_by(n, n.standard("GlobalAveragePool", {x}), 3); });
 }
 Expr qlinear_softmax(Node& n) {
   const int64_t opset = n.attr_int("opset", 13);
@@ -48,8 +84,7 @@ Expr contrib_qlinear_conv(Node& n) {
   Expr result = n.standard("QLinearConv", inputs);
   return is_last ? channels_last(n, result) : result;
 }
-// Weights are [directions, inputs, gates], with a scale for all, each direction, or each gate. The inputs and states
-// stay real numbers, which ONNX Runtime quantizes in each step.
+// Weights are [directions, inputs, gates], with a scale for all, each direction, or each gate.
 Outputs dynamic_quantize_lstm(Node& n) {
   auto weights = [&](size_t i, size_t scale) {
     auto aligned = [&](size_t k) {
@@ -61,11 +96,7 @@ Outputs dynamic_quantize_lstm(Node& n) {
     Expr x = n.sub(n.cast(n.tensor(i), kInt32), n.cast(aligned(scale + 1), kInt32));
     return n.transpose(n.mul(n.cast(x, kFloat32), aligned(scale)), {0, 2, 1});
   };
-  std::vector<std::optional<Expr>> inputs = optional_tensors(n);
-  inputs.resize(8);
-  inputs[1] = weights(1, 8);
-  inputs[2] = weights(2, 10);
-  return n.standard_outputs("LSTM", inputs);
+  return dynamically_quantized_lstm(n, weights(1, 8), weights(2, 10));
 }
 // C is int32 in units of the product's scale.
 Expr qgemm(Node& n) {
@@ -95,15 +126,9 @@ std::vector<ConverterRow> contrib_quantize_converters() {
           {"QLinearMul", 1, 7, 8, {qlinear_binary, "multiply"}, "", "", kBinary},
           {"QLinearSigmoid", 1, 4, 5, {qlinear_unary, "Sigmoid"}, "", "", kUnary},
           {"QLinearLeakyRelu", 1, 4, 5, {qlinear_unary, "LeakyRelu"}, "alpha", "", kUnary},
-          {"QLinearAveragePool",
-           1,
-           4,
-           5,
-           {qlinear_pool, "AveragePool"},
-           "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides",
-           "",
-           kUnary},
-          {"QLinearGlobalAveragePool", 1, 5, 5, {qlinear_pool, "GlobalAveragePool"}, "channels_last", "", kUnary},
+          {"QLinearAveragePool", 1, 4, 5, qlinear_average_pool,
+           "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides", "", kUnary},
+          {"QLinearGlobalAveragePool", 1, 5, 5, qlinear_global_average_pool, "channels_last", "", kUnary},
           {"QLinearSoftmax", 1, 5, 5, qlinear_softmax, "axis opset", "", kUnary},
           {"QLinearReduceMean", 1, 4, 5, qlinear_reduce_mean, "axes keepdims", "", kUnary},
           {"QLinearWhere", 1, 9, 9, qlinear_where},

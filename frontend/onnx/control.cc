@@ -260,12 +260,7 @@ class Loop {
     } catch (const CarriedRankChanges& found) {  // each iteration has another body
       constexpr int64_t kMostWritten = 64;
       if (known && *known <= kMostWritten && first_) return written_out(known);
-      const std::string& name = body_.input(static_cast<int>(found.which) + 2).name();
-      n_.unsupported(
-          "an iteration makes a tensor of rank {} of the carried value '{}', which has rank {}, so the number of "
-          "iterations decides its rank; make the trip count a constant of at most {} and the condition a constant, or "
-          "carry a tensor of one rank and reshape it behind the loop",
-          found.after, printable(name), found.before, kMostWritten);
+      refuse_ranks(n_, found, body_.input(static_cast<int>(found.which) + 2).name(), kMostWritten);
     }
   }
 

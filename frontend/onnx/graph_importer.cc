@@ -1,6 +1,7 @@
 #include "frontend/onnx/graph_importer.h"
 
 #include <algorithm>
+#include <cctype>
 #include <queue>
 #include <ranges>
 #include <unordered_set>
@@ -89,15 +90,24 @@ bool is_too_large(const Type& type, const ImportLimits& limits) {
   return !bytes || *bytes > limits.tensor_bytes;
 }
 
+bool is_placeholder(const std::string& dim_param) {
+  std::string lower = dim_param;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  auto is_mark = [](unsigned char c) { return c < 0x80 && c != '_' && std::isalpha(c) == 0; };
+  return std::ranges::all_of(lower, is_mark) || lower == "none" || lower == "unknown" || lower == "unk";
+}
 std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d) {
-  return dim.dim_param().empty() ? fmt::format("{}_d{}", value, d) : dim.dim_param();
+  return is_placeholder(dim.dim_param()) ? fmt::format("{}_d{}", value, d) : dim.dim_param();
 }
 Expr named_dim(ModelContext& context, const std::string& name) {
+  const Expr* given = find_value(context.given_dims, name);
+  return given && !context.options.dims.contains(name) ? *given : own_dim(context, name);
+}
+Expr own_dim(ModelContext& context, const std::string& name) {
   if (const int64_t* number = find_value(context.options.dims, name)) {
     context.fixed_dims.insert(name);
     return int_imm(*number);
   }
-  if (const Expr* given = find_value(context.given_dims, name)) return *given;
   auto [entry, inserted] = context.dims.emplace(name, make_dim(name));
   if (inserted) context.analyzer.bind(entry->second, Interval{0, std::numeric_limits<int64_t>::max()});
   return entry->second;

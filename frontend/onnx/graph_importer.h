@@ -213,9 +213,14 @@ std::set<std::string> names_of_constants(const onnx::GraphProto& graph, const Im
 // Returns the type of a graph input: as it is declared, and as the caller gives it where it is open.
 Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span);
 
-// Returns the name of dim d of a value: "x_d0" where the model gives none.
+// Returns whether a name of a dim is none, such as "?", "-1" or "None". Exporters write the same for each dim that they
+// do not know, so equal ones say nothing about the sizes.
+bool is_placeholder(const std::string& dim_param);
+// Returns the name of dim d of a value: "x_d0" where the model gives none, or a placeholder such as "?".
 std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d);
-// Returns the symbolic dim of the model's name, or the number that the options give it.
+// Return the symbolic dim of that name, or the number that the options give it. named_dim, which is for names of the
+// model, returns what the given types have in its place, if they do.
+Expr own_dim(ModelContext& context, const std::string& name);
 Expr named_dim(ModelContext& context, const std::string& name);
 // Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,

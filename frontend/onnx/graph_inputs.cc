@@ -43,12 +43,10 @@ void match_given_type(ModelContext& context, const onnx::ValueInfoProto& input, 
     if (is_number) continue;
     const std::string declared_name = name_of_dim(dim, input.name(), d);
     const Var* name = wanted.as<Var>();
-    if (name && name->name == declared_name) continue;
-    Expr replacement = name ? named_dim(context, name->name) : wanted;
+    Expr replacement = name ? own_dim(context, name->name) : wanted;
     auto [entry, is_new] = context.given_dims.emplace(declared_name, replacement);
-    if (!is_new && !structural_equal(entry->second, replacement))
-      fail(span, "the given types make dim '{}' both {} and {}", printable(declared_name), print_expr(entry->second),
-           print_expr(replacement));
+    // Inputs that share a name may be given different dims. It stays the name of the others' dims.
+    if (!is_new && !structural_equal(entry->second, replacement)) entry->second = own_dim(context, declared_name);
   }
 }
 
@@ -64,7 +62,7 @@ bool needs_rank(const onnx::GraphProto& graph, const std::string& name) {  // NO
   return false;
 }
 
-// Returns the dims of an input without a shape: those that are given, else new ones where the rank can be inferred.
+// Returns the dims that are given for an input, else new ones where the rank can be inferred.
 std::vector<Expr> dims_of_open_input(ModelContext& context, const std::string& name, const Span& span) {
   if (const Type* given = find_value(context.options.types, name))
     return map_each(*known_shape(*given), [&](const Expr& dim) {
@@ -146,8 +144,13 @@ Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, con
   const bool is_open =
       !tensor.has_shape() && !context.options.types.contains(input.name()) && !inferred_rank(context, input.name());
   if (is_open && !needs_rank(context.file->proto().graph(), input.name())) return tensor_type_of_rank(-1, dtype);
-  std::vector<Expr> dims = tensor.has_shape() ? dims_of(context, tensor.shape(), input.name(), span)
-                                              : dims_of_open_input(context, input.name(), span);
+  const bool is_declared = tensor.has_shape() && !find_value(context.options.types, input.name());
+  std::vector<Expr> dims = is_declared ? dims_of(context, tensor.shape(), input.name(), span)
+                                       : dims_of_open_input(context, input.name(), span);
+  for (int d = 0; d < tensor.shape().dim_size(); ++d) {
+    if (const auto& dim = tensor.shape().dim(d); dim.has_dim_value() && dim.dim_value() >= 0)
+      dims[static_cast<size_t>(d)] = int_imm(dim.dim_value());
+  }
   Type type = tensor_type(std::move(dims), dtype, span);
   if (is_too_large(type, context.options.limits))
     fail(span, "its shape is too large, the limit is {} bytes", context.options.limits.tensor_bytes);

@@ -96,6 +96,32 @@ class LinearAttention {
 };
 Outputs linear_attention(Node& n) { return LinearAttention(n).convert(); }
 
+// Convolves each channel with its taps. As a sum over these it does not ask how many channels there are.
+Expr convolve_channels(Node& n, const Expr& padded, const Expr& steps, int64_t dilation) {
+  std::vector<Expr> counts{n.dim(0, 1), n.dim(1, 0)};
+  if (n.has(2)) counts.push_back(n.dim(2, 0));
+  if (n.has(3)) counts.push_back(n.dim(3, 1));
+  for (const Expr& count : counts) {
+    auto channels = as_int(n.simplify(count));
+    if (!channels) continue;
+    for (const Expr& other : counts) n.require_equal(other, count, "channels of the operands");
+    return n.standard("Conv", {padded, n.tensor(1), n.optional_tensor(2)},
+                      {{"group", *channels}, {"dilations", std::vector<int64_t>{dilation}}});
+  }
+  auto taps = as_int(n.dim(1, 2));
+  if (!taps) n.unsupported("numbers of channels and of taps that are both not constants");
+  const DType dtype = n.dtype(0), sum = dtype.bits < 32 ? kFloat32 : dtype;
+  std::optional<Expr> result;
+  if (n.has(2)) result = n.cast(n.with_new_axis(n.tensor(2), 1), sum);  // [channels, 1], as each tap
+  for (int64_t k = 0; k < *taps; ++k) {
+    const Expr begin = int_imm(k * dilation);
+    Expr part = n.cast(n.slice(padded, 2, begin, n.simplify(begin + steps)), sum);
+    Expr term = n.mul(part, n.cast(n.pick(n.tensor(1), 2, k), sum));
+    result = result ? n.add(*result, term) : term;
+  }
+  return n.cast(result.value(), dtype);
+}
+
 // The state is what the next call needs of the input: the positions that the taps of its first output reach back to.
 Outputs causal_conv_with_state(Node& n) {
   if (n.attr_int("ndim", 1) != 1 || n.attr_int("channels_last", 0) != 0 || n.attr_int("state_window", 0) != 0)
@@ -107,14 +133,11 @@ Outputs causal_conv_with_state(Node& n) {
   const int64_t dilation = n.attr_int("dilation", 1);
   std::vector<Expr> dims = n.shape(0);
   const Expr length = n.simplify((n.dim(1, 2) - 1) * dilation);
-  auto channels = as_int(n.dim(1, 0));
-  if (!channels) n.unsupported("a number of channels that is not a constant");
   dims[2] = length;
   Expr past = n.has(3) ? n.tensor(3) : n.broadcast_to(n.scalar(0, n.dtype(0)), dims);
   n.require_equal(n.dim_of(past, -1), length, "length of the state and (k - 1) * dilation");
   Expr padded = join(n, {past, n.tensor(0)}, 2);
-  Expr result = n.standard("Conv", {padded, n.tensor(1), n.optional_tensor(2)},
-                           {{"group", *channels}, {"dilations", std::vector<int64_t>{dilation}}});
+  Expr result = convolve_channels(n, padded, n.dim(0, 2), dilation);
   if (activation != "none") result = n.op("nn.silu", {result});
   const Expr end = n.dim_of(padded, 2);
   return {n.of(result), n.of(n.slice(padded, 2, n.simplify(end - length), end))};

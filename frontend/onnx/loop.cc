@@ -6,6 +6,7 @@
 #include "ir/sequence.h"
 #include "ir/type_relation.h"
 #include "support/lists.h"
+#include "support/printable.h"
 
 namespace relaxc::onnx_import {
 
@@ -203,6 +204,14 @@ CarriedRankChanges::CarriedRankChanges(size_t which, int64_t before, int64_t aft
       before(before),
       after(after) {}
 
+void refuse_ranks(Node& n, const CarriedRankChanges& found, const std::string& name, int64_t most_written) {
+  n.unsupported(
+      "an iteration makes a tensor of rank {} of the carried value '{}', which has rank {}, so the number of "
+      "iterations decides its rank; make the trip count a constant of at most {} and the condition a constant, or "
+      "carry a tensor of one rank and reshape it behind the loop",
+      found.after, printable(name), found.before, most_written);
+}
+
 std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
                             const std::function<Expr()>& first) {
   return LoopWithStrings(n, carried, body).emit(trips, first);
@@ -213,12 +222,12 @@ VarRef unknown_dim(Node& n, std::string name) {
   n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
   return dim;
 }
-Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known) {
+Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known, const char* name) {
   if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
   std::vector<Expr> dims;
   for (size_t d = 0; d < static_cast<size_t>(known_rank(x.type())); ++d) {
     bool is_known = d < known.size() && known[d];
-    dims.push_back(is_known ? *known[d] : unknown_dim(n.graph().context(), fmt::format("d{}", d)));
+    dims.push_back(is_known ? *known[d] : unknown_dim(n.graph().context(), fmt::format("{}{}", name, d)));
   }
   return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
 }

@@ -24,11 +24,14 @@ struct CarriedRankChanges : CompileError {
   size_t which;
   int64_t before, after;
 };
+// Refuses the node for the carried value of this name. Loops of at most so many iterations are written out.
+[[noreturn]] void refuse_ranks(Node& n, const CarriedRankChanges& found, const std::string& name, int64_t most_written);
 
 // Returns a new dim about which nothing is known but that it is one.
 VarRef unknown_dim(Node& n, std::string name);
 // Gives a tensor with unknown dims new variables for them, which are measured when the model runs, but for those that
-// are known.
-Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known = {});
+// are known. Functions of the runtime (strings, sequences) make such tensors.
+Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known = {},
+                        const char* name = "d");
 
 }  // namespace relaxc::onnx_import

@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
+#include "frontend/onnx/recurrent.h"
 
 namespace relaxc::onnx_import {
 
@@ -16,10 +17,11 @@ struct Activation {
 
 class Recurrent {
  public:
-  explicit Recurrent(Node& n) : n_(n) {
-    kind_ = n.op_type();
+  // With `quantizes` the node is an LSTM whose products quantize their first operand when the model runs.
+  Recurrent(Node& n, const Expr& w, const Expr& r, bool quantizes = false) : n_(n), quantizes_(quantizes) {
+    kind_ = quantizes ? "LSTM" : n.op_type();
     gates_ = kind_ == "RNN" ? 1 : kind_ == "GRU" ? 3 : 4;
-    batch_first_ = n.attr_int("layout", 0) != 0;
+    batch_first_ = !quantizes && n.attr_int("layout", 0) != 0;
     direction_ = n.attr_string("direction", "forward");
     if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional")
       n.fail("direction is '{}'", direction_);
@@ -29,7 +31,7 @@ class Recurrent {
     if (batch_first_) x_ = n.transpose(x_, {1, 0, 2});
     steps_ = n.dim_of(x_, 0);
     batch_ = n.dim_of(x_, 1);
-    auto hidden = as_int(n.dim(2, std::max<size_t>(n.shape(2).size(), 1) - 1));
+    auto hidden = as_int(n.dim_of(r, std::max<int64_t>(std::ssize(n.shape_of(r)), 1) - 1));
     if (!hidden && !n.has_attr("hidden_size")) n.unsupported("recurrent weights with symbolic dims and no hidden_size");
     hidden_ = n.attr_int("hidden_size", hidden.value_or(0));
     if (hidden && hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
@@ -39,10 +41,10 @@ class Recurrent {
     if (kind_ == "GRU") linear_before_reset_ = n.attr_int("linear_before_reset", 0) != 0;
     if (kind_ == "LSTM") input_forget_ = n.attr_int("input_forget", 0) != 0;
     const int64_t rows = gates_ * hidden_;
-    w_ = weights(1, {int_imm(directions_), int_imm(rows), n.dim(1, 2)});
-    r_ = weights(2, int_imms({directions_, rows, hidden_}));
-    if (n.has(3)) bias_ = weights(3, int_imms({directions_, 2 * rows}));
-    if (n.has(7)) peepholes_ = weights(7, int_imms({directions_, 3 * hidden_}));
+    w_ = weights(w, {int_imm(directions_), int_imm(rows), n.dim_of(w, 2)});
+    r_ = weights(r, int_imms({directions_, rows, hidden_}));
+    if (n.has(3)) bias_ = weights(n.tensor(3), int_imms({directions_, 2 * rows}));
+    if (n.has(7)) peepholes_ = weights(n.tensor(7), int_imms({directions_, 3 * hidden_}));
     if (n.has(4)) lengths_ = n.reshape(n.cast(n.tensor(4), kInt64), {batch_, int_imm(1)});
   }
 
@@ -64,11 +66,10 @@ class Recurrent {
 
  private:
   // Returns weights with these dims, which symbolic ones must be when the model runs.
-  Expr weights(size_t i, const std::vector<Expr>& dims) {
-    Expr x = n_.tensor(i);
+  Expr weights(const Expr& x, const std::vector<Expr>& dims) {
     const std::vector<Expr>& given = n_.shape_of(x);
     const bool is_known = std::ranges::all_of(given, [](const Expr& dim) { return as_int(dim).has_value(); });
-    return is_known || given.size() != dims.size() ? x : n_.match_cast(x, tensor_type(dims, n_.dtype(i)));
+    return is_known || given.size() != dims.size() ? x : n_.match_cast(x, tensor_type(dims, dtype_));
   }
   size_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
 
@@ -99,7 +100,7 @@ class Recurrent {
   std::vector<Expr> run(int64_t d) {
     bool reverse = direction_ == "reverse" || d == 1;
     Expr w = n_.transpose(n_.pick(w_, 0, d), {1, 0});
-    Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)});
+    Expr flat = as_operand(n_, n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)}));
     Expr from_inputs = n_.op("matmul", {flat, w});
     if (bias_) from_inputs = n_.add(from_inputs, bias_of_inputs(d));
     from_inputs = n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)});
@@ -127,6 +128,13 @@ class Recurrent {
     return results;
   }
 
+  // Returns what the products get for inputs or hidden states.
+  Expr as_operand(Node& n, const Expr& x) {
+    if (!quantizes_) return x;
+    Outputs q = n.standard_outputs("DynamicQuantizeLinear", {x});
+    return n.standard("DequantizeLinear", {n.tensor(q[0]), n.tensor(q[1]), n.tensor(q[2])});
+  }
+
   // Returns the bias of the inputs (0) or of the hidden state (1).
   Expr bias(Node& n, int64_t d, int64_t part) {
     Expr all = n.pick(*bias_, 0, d);
@@ -150,7 +158,7 @@ class Recurrent {
     std::optional<Expr> r_bias;
     if (has_bias_of_state()) r_bias = bias(step, d, 1);
     if (kind_ == "GRU") return {gru_step(step, d, from_input, state[0], r, r_bias)};
-    Expr from_state = step.op("matmul", {state[0], r});
+    Expr from_state = step.op("matmul", {as_operand(step, state[0]), r});
     if (kind_ == "RNN") return {activate(step, d, 0, step.add(from_input, from_state))};
     return lstm_step(step, d, from_input, from_state, state[1]);
   }
@@ -219,7 +227,7 @@ class Recurrent {
   Node& n_;
   std::string kind_, direction_;
   int64_t gates_ = 1, directions_ = 1, hidden_ = 0;
-  bool batch_first_ = false, linear_before_reset_ = false, input_forget_ = false;
+  bool quantizes_ = false, batch_first_ = false, linear_before_reset_ = false, input_forget_ = false;
   DType dtype_;
   Expr w_ = int_imm(0), r_ = int_imm(0);  // [directions, gates * hidden, ...]
   std::optional<Expr> bias_, peepholes_;
@@ -231,10 +239,14 @@ class Recurrent {
 
 Outputs recurrent(Node& n) {
   if (n.opset() < 7) n.unsupported("recurrent operators before opset 7");
-  return Recurrent(n).convert();
+  return Recurrent(n, n.tensor(1), n.tensor(2)).convert();
 }
 
 }  // namespace
+
+Outputs dynamically_quantized_lstm(Node& n, const Expr& weights, const Expr& recurrent_weights) {
+  return Recurrent(n, weights, recurrent_weights, true).convert();
+}
 
 std::vector<ConverterRow> recurrent_converters() {
   return {{"RNN", 1, 3, 6, recurrent, "activation_alpha activation_beta activations clip direction hidden_size layout"},

@@ -112,12 +112,13 @@ Expr joined_items(Node& n, int64_t axis, bool new_axis) {
   if (known_rank(item) < 0) n.unsupported("the rank of the sequence's items is not known; {}", kRankRemedy);
   axis = n.axis(axis, known_rank(item) + (new_axis ? 1 : 0));
   Expr whole = n.builder().op("sequence.concat", {n.leaf(0)}, SequenceConcatAttrs{axis, new_axis});
-  const std::vector<Expr>* known = known_shape(item);
-  if (!known) return with_measured_dims(n, whole);
-  std::vector<Expr> dims = *known;
-  if (new_axis) dims.insert(dims.begin() + axis, int_imm(0));
-  dims[axis] = unknown_dim(n.graph().context(), "joined");
-  return n.match_cast(whole, tensor_type(std::move(dims), tensor_dtype(item)));
+  std::vector<std::optional<Expr>> dims;
+  if (const std::vector<Expr>* known = known_shape(item)) {
+    dims.assign(known->begin(), known->end());
+    if (new_axis) dims.insert(dims.begin() + axis, std::nullopt);
+    dims[axis] = std::nullopt;
+  }
+  return with_measured_dims(n, whole, dims, "joined");
 }
 Expr concat_from_sequence(Node& n) {
   const Value& sequence = sequence_in(n, 0);

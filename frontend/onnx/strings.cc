@@ -137,14 +137,16 @@ Expr string_concat(Node& n) {
   }
   return n.builder().op("string.concat", operands);
 }
+// Returns the dims of input 0, which those of parts of its strings begin with.
+std::vector<std::optional<Expr>> known_dims(Node& n) {
+  const std::vector<Expr> dims = n.shape(0);
+  return {dims.begin(), dims.end()};
+}
 Outputs string_split(Node& n) {
   StringSplitAttrs attrs{n.attr_string("delimiter", ""), n.attr_int("maxsplit", -1)};
   Expr both = n.builder().op("string.split", {n.tensor(0)}, attrs);
   Expr parts = n.builder().emit(tuple_get(both, 0)), counts = n.builder().emit(tuple_get(both, 1));
-  std::vector<Expr> dims = n.shape(0);
-  dims.push_back(unknown_dim(n.graph().context(), "parts"));
-  return {n.of(n.match_cast(parts, tensor_type(std::move(dims), DType::string()))),
-          n.of(with_measured_dims(n, counts))};
+  return {n.of(with_measured_dims(n, parts, known_dims(n), "parts")), n.of(with_measured_dims(n, counts))};
 }
 void check_pattern(Node& n, const std::string& pattern) {
   try {
@@ -176,10 +178,7 @@ Expr tokenizer(Node& n, const Expr& x) {
   if (of_characters) attrs.is_token = false;
   for (const std::string& pattern : patterns) check_pattern(n, pattern);
   Expr list = constant(Tensor::strings({std::ssize(patterns)}, patterns), n.span());
-  std::vector<Expr> dims = n.shape(0);
-  dims.push_back(unknown_dim(n.graph().context(), "tokens"));
-  return n.match_cast(n.builder().op("string.tokenize", {x, list}, attrs),
-                      tensor_type(std::move(dims), DType::string()));
+  return with_measured_dims(n, n.builder().op("string.tokenize", {x, list}, attrs), known_dims(n), "tokens");
 }
 
 }  // namespace

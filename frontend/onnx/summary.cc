@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
 #include "support/checked_math.h"
@@ -95,8 +96,9 @@ class Summary {
     if (!type.tensor_type().has_shape()) return element + "[...]";
     auto dim_of = [&](const auto& dim) {
       if (dim.has_dim_value()) return std::to_string(dim.dim_value());
-      if (dim.has_dim_param() && !dim.dim_param().empty()) dims_.insert(dim.dim_param());
-      return dim.has_dim_param() ? dim.dim_param() : std::string("?");
+      if (is_placeholder(dim.dim_param())) return std::string("?");
+      dims_.insert(dim.dim_param());
+      return dim.dim_param();
     };
     return fmt::format("{}[{}]", element, joined(type.tensor_type().shape().dim(), dim_of));
   }

@@ -78,6 +78,48 @@ std::optional<Converted> convert_alone(const ModelContext& model, const onnx::No
   }
 }
 
+// Returns the attribute of a node; nullopt for a value that no node has, or that no condition states.
+std::optional<onnx::AttributeProto> attribute_of(const std::string& name, const AttrValue& value) {
+  onnx::AttributeProto result;
+  result.set_name(name);
+  if (const bool* flag = value.as<bool>()) {
+    result.set_type(onnx::AttributeProto::INT), result.set_i(*flag);
+  } else if (const int64_t* number = value.as<int64_t>()) {
+    result.set_type(onnx::AttributeProto::INT), result.set_i(*number);
+  } else if (const double* real = value.as<double>()) {
+    result.set_type(onnx::AttributeProto::FLOAT), result.set_f(static_cast<float>(*real));
+  } else if (const std::string* text = value.as<std::string>()) {
+    result.set_type(onnx::AttributeProto::STRING), result.set_s(*text);
+  } else if (const AttrList* list = value.as<AttrList>()) {
+    result.set_type(onnx::AttributeProto::INTS);
+    for (const AttrValue& item : *list) {
+      if (!item.as<int64_t>()) return std::nullopt;
+      result.add_ints(*item.as<int64_t>());
+    }
+  } else {
+    return std::nullopt;
+  }
+  return result;
+}
+
+using Convert = std::function<std::optional<Converted>(const onnx::NodeProto&)>;
+
+// Adds the attributes that the rule names and the node leaves out, where the built-in converter makes the same of the
+// node with them.
+void add_defaults(const NodeKernel& row, const onnx::NodeProto& node, int64_t opset, const Converted& whole,
+                  const Convert& convert, Attrs& attrs) {
+  const ConverterRow* converter = find_converter(domain_of(node.domain()), node.op_type(), opset);
+  for (const auto& [name, wanted] : row.attrs) {
+    if (attrs.has(name) || row.kernel.defaults.has(name) || !converter->has_attribute(name)) continue;
+    std::optional<onnx::AttributeProto> attribute = attribute_of(name, wanted);
+    if (!attribute) continue;
+    onnx::NodeProto with = node;
+    *with.add_attribute() = *attribute;
+    std::optional<Converted> other = convert(with);
+    if (other && structural_equal(whole.graph, other->graph)) attrs.set(name, wanted);
+  }
+}
+
 // Returns whether the kernel has a buffer for the tensor attribute, beside those of inputs and results.
 bool reads_tensor(const UserKernel& kernel, const onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
   const std::vector<Buffer> buffers = buffer_params(kernel.program);
@@ -88,9 +130,8 @@ bool reads_tensor(const UserKernel& kernel, const onnx::NodeProto& node, const o
 
 // Returns the attributes of the node that the rule does not name and the kernel does not read. One without which the
 // built-in converter makes the same of the node has its default.
-std::vector<OpenAttr> unread_attributes(
-    const NodeKernel& row, const onnx::NodeProto& node, const Attrs& attrs, const std::optional<Converted>& whole,
-    const std::function<std::optional<Converted>(const onnx::NodeProto&)>& convert) {
+std::vector<OpenAttr> unread_attributes(const NodeKernel& row, const onnx::NodeProto& node, const Attrs& attrs,
+                                        const std::optional<Converted>& whole, const Convert& convert) {
   std::vector<OpenAttr> result;
   for (int i = 0; i < node.attribute_size(); ++i) {
     const std::string& name = node.attribute(i).name();
@@ -146,11 +187,15 @@ std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row,
   const int64_t opset = copy_value(opsets, domain_of(node.domain())).value_or(0);
   auto convert = [&](const onnx::NodeProto& proto) { return convert_alone(context_, proto, opset, inputs, span); };
   const std::optional<Converted> whole = convert(node);
+  Attrs known = request.attrs;
+  if (whole) add_defaults(row, node, opset, *whole, convert, known);
   std::vector<OpenAttr> unread = unread_attributes(row, node, request.attrs, whole, convert);
   for (const auto& [name, value] : whole ? whole->defaults : Attrs()) {
-    if (!request.attrs.has(name) && !row.kernel.defaults.has(name)) request.attrs.set(name, value);
+    if (row.kernel.defaults.has(name)) continue;
+    if (!request.attrs.has(name)) request.attrs.set(name, value);
+    if (!known.has(name)) known.set(name, value);
   }
-  if (std::string why = failed_condition(row, request.attrs, inputs); !why.empty()) return why;
+  if (std::string why = failed_condition(row, known, inputs); !why.empty()) return why;
   // Only of operators that are known the defaults are; whoever names one node knows its attributes.
   if (whole && row.node.empty()) {
     request.open = std::move(unread);

@@ -93,9 +93,12 @@ namespace {
 
 // Decorators whose functions cannot be read, and why.
 constexpr const char* kNeedsPython = "macros need a Python interpreter; write out their expansion";
+constexpr const char* kHybrid =
+    "hybrid script is no longer part of TVM; write its output as te.compute((n, m), lambda i, j: ...), or its loops as "
+    "@T.prim_func";
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
     {"R.macro", kNeedsPython},
-    {"T.hybrid.script", "hybrid script is no longer part of TVM; write the loops as @T.prim_func"},
+    {"T.hybrid.script", kHybrid},
     {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},
     {"T.jit", "templates need a Python interpreter; write out their expansion"},

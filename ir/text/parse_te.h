@@ -81,8 +81,11 @@ struct Parser::TeReader {
   bool makes_stage(const Syntax& at) const;
   bool has_stages(const Syntax& at) const;
   bool is_stage(const Syntax& at);
-  bool nests_stage(const Syntax* at);
+  bool is_stage_of_all(const Syntax& at, const std::set<std::string_view>& params) const;
   const Syntax& with_stages_first(const Syntax& at);
+  const Syntax& element_with_stages_first(const Syntax& at, const std::set<std::string_view>& params);
+  const Syntax& stage_name(const Syntax& at);
+  const Syntax& with_parts(const Syntax& at, const std::function<const Syntax*(const Syntax*)>& part);
   const Syntax& chosen(const Syntax& at);
   Syntax& made_name(const Place& at, std::string_view name);
   Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);

@@ -163,6 +163,7 @@ void Parser::read_definitions() {
     }
   }
   for (Diagnostic& error : reader.take_errors()) diagnostics_.add(std::move(error));
+  if (reader.macro() && !python_from_) python_from_ = reader.macro();
   if (reader.exceeded()) report_text(*reader.exceeded(), "Python around the module runs longer than it is followed");
 }
 
@@ -208,7 +209,8 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     keep = true;
     return;
   }
-  if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
+  const bool names = top && names_functions(line);
+  if (type_variables(line) || is_kept || (top && te_->creates(line)) || names) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
   if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {
@@ -397,28 +399,6 @@ void Parser::drop_intrin_parts() {
     walk(function, [&](const GlobalVar& callee) { called.insert(callee.name); });
   for (const std::string& name : intrin_parts_) {
     if (!called.contains(name)) module_.functions.erase(name);
-  }
-}
-
-// Renames functions outside of a class as their global_symbol says, which is the name that TVM gives them.
-void Parser::name_lone_functions() {
-  std::map<std::string, std::string> names;
-  for (const auto& [name, function] : module_.functions) {
-    const PrimFunc* program = function.as<PrimFunc>();
-    const Function* graph = function.as<Function>();
-    const Attrs* attrs = program ? &program->attrs : graph ? &graph->attrs : nullptr;
-    std::string symbol = attrs ? attrs->get_string(attr_names::kGlobalSymbol, name) : name;
-    if (symbol != name && !module_.find(symbol)) names.emplace(name, symbol);
-  }
-  for (const auto& [name, symbol] : names) {
-    if (std::ranges::count(std::views::values(names), symbol) > 1) continue;
-    auto entry = module_.functions.extract(name);
-    entry.key() = symbol;
-    module_.functions.insert(std::move(entry));
-    for (auto& [other, function] : module_.functions)
-      function = rewrite(function, [&](const Ref<GlobalVar>& callee) -> std::optional<Expr> {
-        return callee->name == name ? std::optional(global_var(symbol, callee.type())) : std::nullopt;
-      });
   }
 }
 

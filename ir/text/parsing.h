@@ -140,6 +140,7 @@ class Parser {
   void drop_failed();
   void check_declared_results();
   void name_lone_functions();
+  bool names_functions(const Line& line);
   void drop_intrin_parts();
   Expr name(const Syntax& at);
   [[noreturn]] void fail_undefined(const Syntax& at);
@@ -500,6 +501,8 @@ class Parser {
   std::optional<Place> python_from_;
   std::shared_ptr<SyntaxTree> python_tree_;       // the functions of Python that are written out
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
+  std::vector<NamedFunction> renamed_;            // as Python around the functions names them
+  std::map<std::string_view, std::string_view> function_aliases_;
   std::vector<int64_t> python_lines_;
   std::vector<Diagnostic> python_errors_;  // of syntax in what is Python
   std::set<std::string> made_texts_;       // of syntax that the text does not have

@@ -207,14 +207,33 @@ bool Parser::is_schedule_step(const Line& line) {
   return is_new;
 }
 
+constexpr const char* kTorchHint =
+    "a model of torch is Python: export it by torch.onnx.export(model, inputs, \"model.onnx\"), which every command "
+    "takes";
+constexpr const char* kMacroHint =
+    "a macro is code for the program that calls it: write @T.prim_func, def main(...), and call the macro there";
+
 // What a text without a module has instead, and what to do about it. The first row that fits counts.
 constexpr std::pair<std::string_view, const char*> kNoModuleHints[] = {
+    {"from_exported_program(", kTorchHint},
+    {"from_fx(", kTorchHint},
+    {"relax_dynamo(", kTorchHint},
+    {"dynamo_capture_subgraphs(", kTorchHint},
+    {"from_onnx(", "every command takes the model itself: relaxc compile model.onnx"},
+    {"from_tflite(", "models of TensorFlow Lite are not read; export the model to ONNX"},
+    {"from_stablehlo(", "StableHLO is not read; export the model to ONNX"},
     {"@R.rewriter", "the text has a rewriter, which changes a module: relaxc compile MODEL -o MODEL.so --kernels FILE"},
     {"relax.dpl", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
     {"rewrite_call(", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"(torch.nn.Module)", kTorchHint},
+    {"torch.nn as nn", kTorchHint},
+    {"from torch import nn", kTorchHint},
     {"(nn.Module)",
      "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
     {"ScheduleRule", "a rule of dlight is Python; write it as @S.rule(\"operator\") (docs/schedules.md)"},
+    {"@T.macro", kMacroHint},
+    {"@T.inline", kMacroHint},
+    {"@R.macro", kMacroHint},
     {"IRBuilder()",
      "tvm.script.ir_builder builds the function in Python, which is not run; print it by func.script(), or write "
      "@R.function"},

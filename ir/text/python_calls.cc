@@ -61,6 +61,27 @@ PythonResult of_range(const Args& args, PythonHeap& heap) {
   return heap.list(Kind::kRange, {start, args[args.size() > 1 ? 1 : 0], step});
 }
 
+// Computes itertools.product: the rows of which each has an item of each sequence.
+PythonResult product_of(const Args& args, PythonHeap& heap) {
+  std::vector<Args> rows = {{}};
+  for (const PythonValue& arg : args) {
+    auto values = iterate(arg, heap);
+    if (!values) return std::nullopt;
+    std::vector<Args> longer;
+    for (const Args& row : rows) {
+      for (const PythonValue& value : *values) {
+        heap.spend(row.size() + 1);
+        longer.push_back(row);
+        longer.back().push_back(value);
+      }
+    }
+    rows = std::move(longer);
+  }
+  Args result;
+  for (Args& row : rows) result.push_back(heap.list(Kind::kTuple, std::move(row)));
+  return heap.list(Kind::kList, std::move(result));
+}
+
 // Computes functions of sequences that return sequences.
 PythonResult of_sequences(std::string_view name, const Args& args, PythonHeap& heap) {
   std::vector<Args> lists;
@@ -111,7 +132,7 @@ PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& h
   bool one = args.size() == 1;
   bool is_same = is_one_of(name, {"convert", "get_const_tuple", "get_const_int", "get_const_float", "simplify"});
   if (is_same && one && owner.starts_with("tvm")) return args[0];
-  if (!of_python && !of_math && !of_numpy) return std::nullopt;
+  if (!of_python && !of_math && !of_numpy && owner != "itertools") return std::nullopt;
   if (of_python && is_one_of(name, {"tuple", "list"}) && args.empty())
     return heap.list(name == "tuple" ? Kind::kTuple : Kind::kList, {});
   if (args.empty()) return std::nullopt;
@@ -122,11 +143,16 @@ PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& h
   if (is_scalar && fits_owner && one && first.is_number()) return of_number(name, first, of_numpy);
   if (of_python && name == "float" && one && first.is(Kind::kString) && first.text == "inf")
     return python_float(std::numeric_limits<double>::infinity());
+  if (of_python && of_builtins && one && first.is(Kind::kString)) {
+    std::optional<int64_t> whole = whole_number(first.text);
+    if (whole) return name == "int" ? python_int(*whole) : python_float(static_cast<double>(*whole));
+  }
   bool reduces = of_python ? is_one_of(name, {"min", "max", "sum"}) : name == "prod";
   if (reduces) {
     auto values = one ? iterate(first, heap) : std::optional(args);
     return values && (one || of_python) ? reduced(name, *values, heap) : std::nullopt;
   }
+  if (path == "itertools.product") return product_of(args, heap);
   if (!of_python) return std::nullopt;
   if (name == "range") return of_range(args, heap);
   if (name == "len" && one) {
@@ -141,53 +167,20 @@ PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& h
     std::optional<std::string> text = text_of(first);
     return text ? PythonResult(heap.string(*text)) : std::nullopt;
   }
+  if (name == "set" && one) {
+    auto values = iterate(first, heap);
+    if (!values) return std::nullopt;
+    Args distinct;
+    for (const PythonValue& value : *values) {
+      std::optional<bool> has = compare("in", value, heap.list(Kind::kList, distinct), heap);
+      if (!has) return std::nullopt;
+      if (!*has) distinct.push_back(value);
+    }
+    return heap.list(Kind::kList, std::move(distinct));
+  }
   if (is_one_of(name, {"zip", "enumerate", "reversed", "any", "all", "sorted", "tuple", "list"}))
     return of_sequences(name, args, heap);
   return std::nullopt;
-}
-
-PythonResult call_method(const PythonValue& object, std::string_view name, const Args& args, PythonHeap& heap) {
-  if (object.is(Kind::kString)) {
-    std::string text(object.text);
-    auto change = [&](auto change_char) {
-      std::ranges::transform(text, text.begin(), [&](unsigned char c) { return static_cast<char>(change_char(c)); });
-      return heap.string(text);
-    };
-    if (name == "lower" && args.empty()) return change([](int c) { return std::tolower(c); });
-    if (name == "upper" && args.empty()) return change([](int c) { return std::toupper(c); });
-    bool has_text = args.size() == 1 && args[0].is(Kind::kString);
-    if (name == "startswith" && has_text) return python_bool(text.starts_with(args[0].text));
-    if (name == "endswith" && has_text) return python_bool(text.ends_with(args[0].text));
-    return std::nullopt;
-  }
-  if (!object.items || object.items->computed != 0) return std::nullopt;
-  std::vector<PythonValue>& values = object.items->values;
-  heap.spend(1);
-  if (object.is(Kind::kList)) {
-    if (name == "append" && args.size() == 1) return values.push_back(args[0]), PythonValue();
-    auto more = name == "extend" && args.size() == 1 ? iterate(args[0], heap) : std::nullopt;
-    if (more) return values.insert(values.end(), more->begin(), more->end()), PythonValue();
-    if (name == "copy" && args.empty()) return heap.list(Kind::kList, values);
-    if (name == "pop" && args.empty() && !values.empty()) {
-      PythonValue last = values.back();
-      values.pop_back();
-      return last;
-    }
-    return std::nullopt;
-  }
-  if (!object.is(Kind::kDict)) return std::nullopt;
-  if (name == "get" && (args.size() == 1 || args.size() == 2)) {
-    std::optional<bool> has = compare("in", args[0], object, heap);
-    if (!has) return std::nullopt;
-    return *has ? item_of(object, args[0]) : args.size() == 2 ? args[1] : PythonValue();
-  }
-  if (!args.empty() || !is_one_of(name, {"keys", "values", "items"})) return std::nullopt;
-  Args result;
-  for (size_t i = 0; i + 1 < values.size(); i += 2) {
-    bool both = name == "items";
-    result.push_back(both ? heap.list(Kind::kTuple, {values[i], values[i + 1]}) : values[i + (name == "values")]);
-  }
-  return heap.list(Kind::kList, std::move(result));
 }
 
 }  // namespace relaxc::text

@@ -51,12 +51,14 @@ void Python::forget_decorated(const Line& line) {
 
 void Python::define(const Line& line) {
   forget_decorated(line);
+  if (is_macro(line) && !macro_) macro_ = line;
   if (is_macro(line)) return bind(line.text, macro_value(calls_ == 0 ? with_names(line, {}, *kept_) : line));
   if (is_script_function(line)) return write_definition(line);
   bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
     std::string_view name = head_of(*decorator).text;
-    return is_one_of(name, {"register_workload", "template", "register_func", "tag_scope", "generic_func"}) ||
-           name.starts_with("requires_");
+    return is_test_decorator(*decorator) || name.starts_with("requires_") ||
+           is_one_of(name, {"register_workload", "template", "register_func", "register_global_func", "tag_scope",
+                            "generic_func"});
   });
   if (!is_plain) {
     add_volatile(line);
@@ -65,7 +67,9 @@ void Python::define(const Line& line) {
   const Line* kept = calls_ == 0 && !heap_.of_call() ? &with_names(line, {}, *kept_) : &line;
   PythonValue value = function_value(kept, nullptr);
   value.function->errors = errors_;
-  if (!scope_->parent && !heap_.of_call()) order_.push_back(value.function);
+  bool is_fixture =
+      std::ranges::any_of(line.decorators, [](const Syntax* each) { return head_of(*each).text == "fixture"; });
+  if (!scope_->parent && !heap_.of_call() && !is_fixture) order_.push_back(value.function);
   bind(line.text, value);
 }
 
@@ -131,24 +135,39 @@ void Python::imports(const Line& line) {
   }
 }
 
-// Where nothing of the text is a program, the one function that computes with te and takes no values is called, as a
-// test would be.
+// Where nothing of the text is a program, the functions that nothing calls and that need no arguments are called, as
+// those who read the text would: main(), or the tests. Where others take arguments, all are left to errors.
 void Python::run_only() {
-  PythonFunction* only = nullptr;
-  for (PythonFunction* function : order_) {
-    if (function->used || !computes_with_te(*function->line)) continue;
-    auto is_open = [](const Param& param) { return !param.otherwise; };
-    if (only || std::ranges::any_of(function->line->params, is_open)) return;
-    only = function;
+  if (has_module_) return;
+  std::map<std::string_view, PythonFunction*> by_name;
+  for (PythonFunction* function : order_) by_name.insert_or_assign(function->line->text, function);
+  std::set<const PythonFunction*> makers, inner;  // functions that make a program, and those that others call
+  for (bool grows = true; std::exchange(grows, false);) {
+    for (PythonFunction* function : order_) {
+      bool makes = computes_with_te(*function->line) || makes_module(*function->line);
+      for_each(*function->line, [&](const Syntax& at) {
+        auto called = is_name(at) ? by_name.find(at.text) : by_name.end();
+        if (called == by_name.end() || called->second == function) return;
+        inner.insert(called->second);
+        makes = makes || makers.contains(called->second);
+      });
+      grows = (makes && makers.insert(function).second) || grows;
+    }
   }
-  if (!only || has_module_) return;
-  try {
-    PythonValue result = call(*only, {});
-    if (result.is(Kind::kSyntax) || result.items) named(result, "result", *only->line);
-  } catch (const PythonUnknown&) {
-    only->used = false;
-  } catch (const PythonRaised&) {
-    only->used = false;
+  for (PythonFunction* function : order_) {
+    if (function->used || !makers.contains(function) || inner.contains(function)) continue;
+    size_t before = out_->size();
+    try {
+      give_test_values(*function);
+      if (!is_callable_alone(*function)) continue;
+      PythonValue result = call(*function, {});
+      if (result.is(Kind::kSyntax) || result.items) named(result, "result", *function->line);
+    } catch (const PythonUnknown&) {
+      out_->resize(before);
+      function->used = false;
+    } catch (const PythonRaised&) {
+      function->used = false;
+    }
   }
 }
 
@@ -181,6 +200,7 @@ void Python::run_unused() {
 }
 
 void Python::run_unused(PythonFunction& function) {
+  give_test_values(function);
   Args args;
   for (size_t i = 0; i < function.line->params.size(); ++i) {
     const Param& param = function.line->params[i];

@@ -44,7 +44,8 @@ PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& childr
 // Compares values; what a library made is a thing, of which no more is known than that it is not None.
 std::optional<bool> Python::compared(std::string_view op, const PythonValue& a, const PythonValue& b) {
   bool of_model = (heap_.of_call() || is_exporting()) && a.is(Kind::kSyntax) && a.syntax->computed == 0;
-  bool is_made = of_model || (a.is(Kind::kSyntax) && is_name(*a.syntax) && libraries_made_.contains(a.syntax->text));
+  bool is_made = of_model || (a.is(Kind::kSyntax) && is_name(*a.syntax) &&
+                              (libraries_made_.contains(a.syntax->text) || definitions_.contains(a.syntax->text)));
   if (is_made && b.is(Kind::kNone) && op.starts_with("is")) return op == "is not";
   return compare(op, a, b, heap_);
 }
@@ -92,6 +93,7 @@ PythonValue Python::eval(const Syntax& at) {
       return result ? *result : rebuilt({operand});
     }
     case SyntaxKind::kBinary: {
+      if (at.text == ":=") return named_expression(at);
       PythonValue a = eval(*at.children[0]), b = eval(*at.children[1]);
       PythonResult result = arithmetic(at.text, a, b, heap_);
       return result ? *result : rebuilt({a, b});
@@ -101,13 +103,26 @@ PythonValue Python::eval(const Syntax& at) {
       std::optional<bool> result = compared(at.text, a, b);
       return result ? python_bool(*result) : rebuilt({a, b});
     }
-    case SyntaxKind::kSlice: {
-      std::vector<const Syntax*> parts;
-      for (const Syntax* part : at.children) parts.push_back(part ? lift(eval(*part), *part) : nullptr);
-      return node_like(at, parts, heap_);
-    }
+    case SyntaxKind::kSlice:
+      return slice(at);
   }
   throw PythonUnknown();
+}
+
+PythonValue Python::slice(const Syntax& at) {
+  std::vector<const Syntax*> parts;
+  for (const Syntax* part : at.children) parts.push_back(part ? lift(eval(*part), *part) : nullptr);
+  return node_like(at, parts, heap_);
+}
+
+// Assigns (n := value), in the scope around comprehensions.
+PythonValue Python::named_expression(const Syntax& at) {
+  PythonValue value = eval(*at.children[1]);
+  PythonScope* outer = scope_;
+  while (outer->of_comprehension && outer->parent) outer = outer->parent;
+  Temporarily inside(scope_, outer);
+  assign_to(*at.children[0], value, at);
+  return eval(*at.children[0]);
 }
 
 PythonValue Python::literal(const Syntax& at) {
@@ -116,19 +131,51 @@ PythonValue Python::literal(const Syntax& at) {
   PythonResult value = literal_value(at, heap_);
   if (!value) return node_like(at, {}, heap_);
   if (!is_format) return *value;
+  return format_text(at, value->text);
+}
+
+// Returns the end of the expression in braces that begins at `from`: at its format, or at the brace that closes it.
+static size_t end_of_field(std::string_view text, size_t from) {
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = from; i < text.size(); ++i) {
+    char c = text[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (depth == 0 && (c == '}' || c == ':' || (c == '!' && text.substr(i, 2) != "!="))) {
+      return i;
+    } else if (std::string_view("([{").find(c) != std::string_view::npos) {
+      ++depth;
+    } else if (std::string_view(")]}").find(c) != std::string_view::npos) {
+      --depth;
+    }
+  }
+  return text.npos;
+}
+
+// Returns the text of f"{rows}x{columns * 2}". A width or another format makes it one that only Python knows.
+PythonValue Python::format_text(const Syntax& at, std::string_view text) {
   std::string result;
-  for (size_t i = 0; i < value->text.size();) {
-    if (value->text[i] != '{' && value->text[i] != '}') {
-      result += value->text[i++];
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] != '{' && text[i] != '}') {
+      result += text[i++];
       continue;
     }
-    size_t end = value->text.find('}', i);
-    if (end == value->text.npos) throw PythonUnknown();
-    Syntax& name = heap_.node(SyntaxKind::kName, at, value->text.substr(i + 1, end - i - 1));
-    bool is_plain = !name.text.empty() && name.text == identifier(name.text);
-    std::optional<std::string> text = is_plain ? text_of(value_of(name)) : std::nullopt;
-    if (!text) return heap_.computed("the text", at, at.line);
-    result += *text;
+    if (text.substr(i, 2) == "{{" || text.substr(i, 2) == "}}") {
+      result += text[i];
+      i += 2;
+      continue;
+    }
+    size_t end = end_of_field(text, i + 1);
+    if (end == text.npos) throw PythonUnknown();
+    Diagnostics ignored;
+    Source field{source_.origin, kept_->text(text.substr(i + 1, end - i - 1)), at.line, at.column};
+    const Syntax* expression = text[end] == '}' ? parse_expression(field, *kept_, ignored) : nullptr;
+    std::optional<std::string> value = expression ? text_of(eval(*expression)) : std::nullopt;
+    if (!value) return heap_.computed("the text", at, at.line);
+    result += *value;
     i = end + 1;
   }
   return heap_.string(result);
@@ -152,6 +199,7 @@ PythonValue Python::bool_value(const Syntax& at) {
 }
 
 PythonValue Python::collection(const Syntax& at) {
+  if (at.kind == SyntaxKind::kDict) return dictionary(at);
   std::vector<PythonValue> items;
   for (const Syntax* child : at.children) {
     PythonValue item = eval(child->kind == SyntaxKind::kStarred ? *child->children[0] : *child);
@@ -163,18 +211,24 @@ PythonValue Python::collection(const Syntax& at) {
     if (!spread) item = node_like(*child, {lift(item, *child)}, heap_);
     spread ? void(items.insert(items.end(), spread->begin(), spread->end())) : items.push_back(item);
   }
-  if (at.kind != SyntaxKind::kDict)
-    return heap_.list(at.kind == SyntaxKind::kTuple ? Kind::kTuple : Kind::kList, std::move(items));
+  return heap_.list(at.kind == SyntaxKind::kTuple ? Kind::kTuple : Kind::kList, std::move(items));
+}
+
+PythonValue Python::dictionary(const Syntax& at) {
   PythonValue result = heap_.list(Kind::kDict, {});
-  for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    if (!set_item(result, items[i], items[i + 1], heap_)) throw PythonUnknown();
+  for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
+    bool spreads = at.children[i]->kind == SyntaxKind::kStarred;
+    PythonValue key = spreads ? PythonValue() : eval(*at.children[i]), value = eval(*at.children[i + 1]);
+    bool known =
+        spreads ? call_method(result, "update", {value}, heap_).has_value() : set_item(result, key, value, heap_);
+    if (!known) throw PythonUnknown();
   }
   return result;
 }
 
 // A comprehension over what is not known stays as it is; its variables are its own.
 PythonValue Python::comprehension(const Syntax& at) {
-  PythonScope& inner = scopes_.emplace_back(PythonScope{.parent = scope_});
+  PythonScope& inner = scopes_.emplace_back(PythonScope{.parent = scope_, .of_comprehension = true});
   for (size_t i = 2; i < at.children.size(); i += 3) add_names(at.children[i], inner.own);
   Temporarily scope(scope_, &inner);
   std::vector<PythonValue> items;
@@ -227,7 +281,7 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
   if (object.is(Kind::kObject) || object.is(Kind::kClass)) return member(at, object);
   if (object.is(Kind::kSyntax) && !object.text.empty()) {
     std::string_view path = kept_->text(fmt::format("{}.{}", object.text, at.text));
-    if (path == "math.pi") return python_float(3.141592653589793);
+    if (PythonResult known = library_constant(path)) return *known;
     if (PythonResult known = library_value(path)) return *known;
     bool is_dtype = is_one_of(object.text, {"numpy", "torch", "tvm"}) && parse_dtype(at.text);
     if (is_dtype && !is_called) return heap_.string(at.text);
@@ -415,6 +469,8 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
     return PythonValue{.kind = Kind::kSyntax, .text = "relaxc.ib", .syntax = &heap_.node(SyntaxKind::kName, at, "ib")};
   if (function.text.starts_with(kIntrinsic)) return intrinsic(function.text.substr(kIntrinsic.size()), args, at);
   if (PythonResult result = reflection(function.text, args, at)) return *result;
+  if (PythonResult result = args.named.empty() ? higher_order(function.text, args) : std::nullopt) return *result;
+  if (function.text == "tvm.testing.parameter" && !args.positional.empty()) return args.positional[0];
   if (function.text == "collections.namedtuple" && args.positional.size() == 2) return named_tuple(args);
   if (function.text == "dict" && args.positional.empty()) {
     PythonValue result = heap_.list(Kind::kDict, {});

@@ -50,6 +50,13 @@ void add_names(const Syntax* target, std::set<std::string_view>& names) {
   }
 }
 
+// Adds the names that (n := value) binds.
+static void add_named_expressions(const Syntax* at, std::set<std::string_view>& names) {
+  for_each(at, [&](const Syntax& each) {
+    if (each.kind == SyntaxKind::kBinary && each.text == ":=") add_names(each.children[0], names);
+  });
+}
+
 void add_bound_names(const Line& line, std::set<std::string_view>& names, bool within) {
   if (line.kind != LineKind::kExpression) add_names(line.target, names);
   bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
@@ -59,7 +66,11 @@ void add_bound_names(const Line& line, std::set<std::string_view>& names, bool w
   names.insert(line.type_params.begin(), line.type_params.end());
   if (line.kind != LineKind::kGlobal) names.insert(line.names.begin(), line.names.end());
   for (const auto& [path, local] : line.imports) names.insert(local);
-  for (const auto& [item, target] : line.items) add_names(target, names);
+  for (const auto& [item, target] : line.items) {
+    add_names(target, names);
+    add_named_expressions(item, names);
+  }
+  for (const Syntax* part : {line.value, line.extra}) add_named_expressions(part, names);
   for (const Lines* lines : {&line.body, &line.otherwise}) {
     for (const Line* inner : *lines) add_bound_names(*inner, names, within);
   }
@@ -125,6 +136,57 @@ bool computes_with_te(const Line& line) {
                   std::ranges::find(kForms, at.text) != std::end(kForms);
     result = result || of_tvm || (is_name(at) && at.text == "te");
   });
+  return result;
+}
+
+// ---- Names of functions
+
+static bool is_symbol_key(const Syntax& at) {
+  return at.kind == SyntaxKind::kString && at.text.find("global_symbol") == 1;
+}
+
+// Returns f of f, f.with_attr(...) and f.without_attr(...), and the name that the latter give it.
+static std::optional<NamedFunction> function_in(const Syntax& at) {
+  if (is_name(at)) return NamedFunction{at.text, ""};
+  if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return std::nullopt;
+  const Syntax& method = *at.children[0];
+  if (method.text != "with_attr" && method.text != "with_attrs" && method.text != "without_attr") return std::nullopt;
+  std::optional<NamedFunction> result = function_in(*method.children[0]);
+  std::vector<const Syntax*> given(at.children.begin() + 1, at.children.end());
+  if (given.size() == 1 && given[0]->kind == SyntaxKind::kDict)
+    given.assign(given[0]->children.begin(), given[0]->children.end());
+  std::string error;
+  for (size_t i = 0; result && i + 1 < given.size(); i += 2) {
+    if (is_symbol_key(*given[i]) && given[i + 1]->kind == SyntaxKind::kString)
+      result->name = unquote(given[i + 1]->text, error);
+  }
+  return result;
+}
+
+std::vector<NamedFunction> named_functions(const Line& line) {
+  std::vector<NamedFunction> result;
+  bool assigns = line.kind == LineKind::kAssign && line.value;
+  if ((!assigns && line.kind != LineKind::kExpression) || !line.value) return result;
+  auto add = [&](const Syntax& value, const Syntax* key) {
+    std::optional<NamedFunction> function = function_in(value);
+    std::string error;
+    if (function && key && key->kind == SyntaxKind::kString) function->name = unquote(key->text, error);
+    if (function && !function->name.empty()) result.push_back(*function);
+    return function;
+  };
+  const Syntax& value = *line.value;
+  std::string_view made = is_call(value) ? value.children[0]->text : std::string_view();
+  const Syntax* first = is_call(value) && value.children.size() == 2 ? value.children[1] : nullptr;
+  if (made == "IRModule" && first && first->kind == SyntaxKind::kDict) {
+    for (size_t i = 0; i + 1 < first->children.size(); i += 2) add(*first->children[i + 1], first->children[i]);
+  } else if (made == "from_expr" && first) {
+    add(*first, nullptr);
+  } else if (assigns && line.target->kind == SyntaxKind::kSubscript && line.target->children.size() == 2) {
+    add(value, line.target->children[1]);
+  } else if (assigns && is_name(*line.target) && is_call(value) && add(value, nullptr)) {
+    if (result.empty()) result.push_back(*function_in(value));
+    result.back().alias = line.target->text;
+  }
   return result;
 }
 

@@ -13,13 +13,14 @@ namespace relaxc::text {
 namespace {
 
 constexpr std::string_view kNnPath = "tvm.relax.frontend.nn.", kTestingPath = "tvm.relax.testing.nn.";
-constexpr std::string_view kIntrinsics[] = {"attributes",   "begin_function", "dict_of", "dtype_of",
-                                            "end_function", "number_of",      "is_type", "exported_module",
-                                            "function_dim", "function_param", "rank_of", "unknown"};
+constexpr std::string_view kIntrinsics[] = {
+    "attributes",      "begin_function", "dict_of",      "dtype_of",       "end_function", "number_of", "is_type",
+    "exported_module", "set_attribute",  "function_dim", "function_param", "rank_of",      "unknown"};
 
 // Returns the name that the library has for a path below nn; "" for other paths.
 std::string name_in_library(std::string_view path) {
   if (path.starts_with(kTestingPath)) return fmt::format("testing_{}", path.substr(kTestingPath.size()));
+  if (path == "argparse.ArgumentParser") return "ArgumentParser";
   if (!path.starts_with(kNnPath)) return {};
   std::string_view name = path.substr(path.rfind('.') + 1);
   bool of_spec = path.find(".spec.") != path.npos;
@@ -33,9 +34,13 @@ PythonScope& Python::library() {
   if (library_) return *library_;
   library_ = &scopes_.emplace_back();
   Diagnostics errors;
-  SyntaxReader reader(Source{source_.origin, kNnLibrary}, errors);
   Lines lines;
-  RELAXC_CHECK(reader.next(*kept_, lines) && lines.size() == 1 && errors.all().empty(), "the library of nn is read");
+  for (std::string_view text : {kNnLibrary, kScriptLibrary}) {
+    SyntaxReader reader(Source{source_.origin, text}, errors);
+    Lines read;
+    RELAXC_CHECK(reader.next(*kept_, read) && read.size() == 1 && errors.all().empty(), "the library is read");
+    lines.insert(lines.end(), read[0]->body.begin(), read[0]->body.end());
+  }
   heap_.allow(400'000);
   Temporarily inside(scope_, library_);
   Temporarily placed(heap_.of_call(), std::optional(call_place_));
@@ -47,7 +52,7 @@ PythonScope& Python::library() {
   PythonValue relax = name_value(kRelaxPrefix, call_place_);
   relax.text = kRelaxPrefix;
   library_->values.insert_or_assign("R", relax);
-  run(lines[0]->body);
+  run(lines);
   return *library_;
 }
 
@@ -240,6 +245,7 @@ PythonResult Python::intrinsic(std::string_view name, const Args& args, const Pl
     PythonResult known = name == "dtype_of" ? dtype_of(*lift(given.at(0), at)) : rank_of(*lift(given.at(0), at));
     return known ? *known : throw PythonUnknown();
   }
+  if (name == "set_attribute") return set_member(given.at(0), given.at(1).text, given.at(2)), PythonValue();
   if (name == "attributes") {
     std::vector<PythonValue> pairs;
     for (const auto& [key, value] : given.at(0).object->attributes)

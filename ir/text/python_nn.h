@@ -1,11 +1,11 @@
-// The classes and functions of tvm.relax.frontend.nn, in Python. Internal to ir/text/.
+// The classes and functions of tvm.relax.frontend.nn and of argparse, in Python. Internal to ir/text/.
 #pragma once
 #include <string_view>
 
 namespace relaxc::text {
 
-// One function whose body defines them. `R` stands for the operators of graphs; what python_nn.cc does is called as
-// `begin_function`, `function_param`, `end_function`, `attributes`.
-extern const std::string_view kNnLibrary;
+// Each is one function whose body defines them. `R` stands for the operators of graphs; what python_nn.cc does is
+// called as `begin_function`, `function_param`, `end_function`, `attributes`.
+extern const std::string_view kNnLibrary, kScriptLibrary;
 
 }  // namespace relaxc::text

@@ -453,6 +453,10 @@ Python::Flow Python::left_as_it_is(const Line& line) {
     Found found = find(name);
     return schedules_.contains(found.value && found.value->syntax ? found.value->syntax->text : name);
   });
+  for (std::string_view name : effects.changes) {  // parts.append(loop)
+    Found found = find(name);
+    if (is_step && found.value && found.value->is(Kind::kList)) names.insert(name);
+  }
   for (std::string_view name : names) {
     Found found = find(name);
     bool is_value = is_step && found.value && !found.value->is(Kind::kSyntax) && !found.value->is(Kind::kFunction);

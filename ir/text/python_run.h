@@ -25,6 +25,7 @@ namespace relaxc::text {
 struct PythonScope {
   PythonScope* parent = nullptr;
   bool writes = false;
+  bool of_comprehension = false;
   std::set<std::string_view> own = {};          // the names that are bound in it
   std::map<std::string_view, bool> outer = {};  // declared: global (true) or nonlocal
   std::map<std::string_view, PythonValue> values = {};
@@ -58,6 +59,8 @@ class Python {
   const std::map<uint32_t, std::string_view>& uncalled() const { return uncalled_; }
   // Returns the errors of models that could not be exported.
   std::vector<Diagnostic> take_errors() { return std::exchange(model_errors_, {}); }
+  // Returns the first macro of the text.
+  const std::optional<Place>& macro() const { return macro_; }
   // Returns the first statement that is left out since Python runs too long; what follows may be incomplete.
   const std::optional<Place>& exceeded() const { return exceeded_; }
   // Owns what the statements are made of.
@@ -185,11 +188,15 @@ class Python {
 
   // ---- python_eval.cc: expressions
   PythonValue eval(const Syntax& at);
+  PythonValue slice(const Syntax& at);
+  PythonValue named_expression(const Syntax& at);
   PythonValue literal(const Syntax& at);
+  PythonValue format_text(const Syntax& at, std::string_view text);
   PythonValue conditional(const Syntax& at);
   std::optional<bool> compared(std::string_view op, const PythonValue& a, const PythonValue& b);
   PythonValue bool_value(const Syntax& at);
   PythonValue collection(const Syntax& at);
+  PythonValue dictionary(const Syntax& at);
   PythonValue comprehension(const Syntax& at);
   void clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& out);
   enum class Use : uint8_t { kValue, kCalled };
@@ -201,6 +208,13 @@ class Python {
   void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
+
+  // ---- python_library.cc: functions that call others, scripts without arguments, tests
+  PythonResult call_value(const PythonValue& function, const Args& args);
+  PythonResult higher_order(std::string_view name, const Args& args);
+  PythonResult library_constant(std::string_view path);
+  void give_test_values(PythonFunction& function);
+  static bool is_callable_alone(const PythonFunction& function);
 
   // ---- python_write.cc: values as syntax, and syntax with the values of its names
   const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
@@ -263,7 +277,7 @@ class Python {
   std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
   std::vector<PythonFunction*> order_;             // the functions of the module
   std::map<uint32_t, std::string_view> uncalled_;
-  std::optional<Place> exceeded_;
+  std::optional<Place> exceeded_, macro_;
   // The number of definitions so far, and that at which a name was written: a definition that is read later names it.
   size_t written_definitions_ = 0;
   std::map<std::string_view, size_t> written_at_;
@@ -287,6 +301,8 @@ class Python {
 
 // Returns whether the value is `ib.for_range(0, n)` or a similar frame around statements.
 bool is_frame(const PythonValue& value);
+// Returns whether a decorator leaves the function as it is, or only says when a test runs, and with which params.
+bool is_test_decorator(const Syntax& decorator);
 // Returns whether the statement defines a macro of programs.
 bool is_macro(const Line& line);
 // Returns the node with other children; its places stay.

@@ -197,6 +197,7 @@ PythonResult arithmetic(std::string_view op, const PythonValue& a, const PythonV
   }
   if (op == "+" && a.is(Kind::kString) && b.is(Kind::kString))
     return heap.string(std::string(a.text) + std::string(b.text));
+  if (op == "%" && a.is(Kind::kString)) return percent_text(a.text, b, heap);
   const PythonValue &part = a.is_whole() ? b : a, &count = a.is_whole() ? a : b;
   if (op == "*" && part.is_list() && count.is_whole())
     return heap.list(part.kind, repeated(part.items->values, count.whole, heap));

@@ -137,6 +137,8 @@ bool set_item(const PythonValue& object, const PythonValue& index, const PythonV
 PythonResult call_builtin(std::string_view path, const std::vector<PythonValue>& args, PythonHeap& heap);
 PythonResult call_method(const PythonValue& object, std::string_view name, const std::vector<PythonValue>& args,
                          PythonHeap& heap);
+// Computes "%s_%d" % (name, n).
+PythonResult percent_text(std::string_view text, const PythonValue& values, PythonHeap& heap);
 // Returns the text that Python prints for a number or a string.
 std::optional<std::string> text_of(const PythonValue& value);
 

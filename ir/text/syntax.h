@@ -26,7 +26,7 @@ enum class SyntaxKind : uint8_t {
   kSlice,        // children: start, stop, step; null where absent
   kCall,         // children: callee, then the positional arguments; keywords
   kUnary,        // text: - + ~ not
-  kBinary,       // text: + - * / // % ** << >> & | ^ @
+  kBinary,       // text: + - * / // % ** << >> & | ^ @, in Python also :=
   kCompare,      // text: the operator, also `in` and `is not`; children: two
   kBool,         // text: and, or; children: two
   kConditional,  // children: value, condition, otherwise
@@ -132,6 +132,14 @@ struct Line : Place {
 std::set<std::string_view> changed_names(const Line& line);
 // Returns whether the statement is `with target:` or `if __name__ == "__main__":`, whose body always runs.
 bool runs_body(const Line& line);
+// Returns the functions to which the statement gives names: {"f": add} of tvm.IRModule({"f": add}), mod["f"] = add and
+// add.with_attr("global_symbol", "f"). Another name of Python for the function is its alias.
+struct NamedFunction {
+  std::string_view function;
+  std::string name;
+  std::string_view alias = {};
+};
+std::vector<NamedFunction> named_functions(const Line& line);
 // Returns whether the line is a class with @R.rewriter.
 inline bool is_rewriter(const Line& line) {
   return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
@@ -306,6 +314,7 @@ class SyntaxReader {
   const Syntax* subscript(const Syntax* object);
   const Syntax* slice();
   const Syntax* atom();
+  const Syntax* joined_strings(const Syntax* left);
   const Syntax* parenthesized();
   const Syntax* list();
   const Syntax* dictionary();

@@ -72,6 +72,12 @@ const Syntax* SyntaxReader::starred(const Syntax* (SyntaxReader::*item)()) {
 const Syntax* SyntaxReader::expression() {
   auto nesting = nested_expression();
   if (peek().is("lambda")) return lambda();
+  if (at(TokenKind::kName) && peek(1).is(":=")) {
+    if (in_script()) fail(peek(1), "':=' has no meaning in a module");
+    const Syntax* name = atom();
+    ++next_;
+    return joined(*name, SyntaxKind::kBinary, ":=", {name, expression()});
+  }
   const Syntax* value = bool_chain("or");
   if (!accept("if")) return value;
   const Syntax* condition = bool_chain("or");
@@ -224,7 +230,7 @@ const Syntax* SyntaxReader::atom() {
   if (token.kind == TokenKind::kFloat) return leaf(SyntaxKind::kFloat);
   if (token.kind == TokenKind::kString) {
     const Syntax* result = leaf(SyntaxKind::kString);
-    if (at(TokenKind::kString)) fail(peek(), "strings next to each other are not joined; write one string");
+    while (at(TokenKind::kString)) result = joined_strings(result);
     return result;
   }
   if (token.kind != TokenKind::kName) fail(token, "expected an expression, got {}", describe(token));
@@ -233,6 +239,21 @@ const Syntax* SyntaxReader::atom() {
   if (token.text == "cls" || token.text == "Module" || token.text == class_name_) tree_->names_module = true;
   bool constant = token.text == "True" || token.text == "False" || token.text == "None";
   return leaf(constant ? SyntaxKind::kConstant : SyntaxKind::kName);
+}
+
+// Returns the string with the next one behind it; where one of them is computed, f"{n}", as the sum of both.
+const Syntax* SyntaxReader::joined_strings(const Syntax* left) {
+  const Place begin = *left;
+  const Syntax* right = &node(peek().place(), SyntaxKind::kString, peek().text);
+  ++next_;
+  auto is_plain = [](const Syntax& part) {
+    std::string_view prefix = part.text.substr(0, part.text.find_first_of("\"'"));
+    return part.kind == SyntaxKind::kString && prefix.find_first_of("fFbB") == prefix.npos;
+  };
+  if (!is_plain(*left) || !is_plain(*right)) return joined(begin, SyntaxKind::kBinary, "+", {left, right});
+  std::string error, text = unquote(left->text, error) + unquote(right->text, error);
+  if (!error.empty()) return left;
+  return close(node(begin, SyntaxKind::kString, tree_->text(string_literal(text))));
 }
 
 const Syntax* SyntaxReader::parenthesized() {
@@ -267,8 +288,18 @@ const Syntax* SyntaxReader::list() {
 const Syntax* SyntaxReader::dictionary() {
   Syntax& result = node(take().place(), SyntaxKind::kDict);
   const Syntax* made = nullptr;
+  bool is_set = false;  // {1, 2}: its items are those of a list
   read_until("}", "a dictionary", [&] {
-    const Syntax* key = expression();
+    if (Token stars = peek(); stars.is("**")) {  // {**entries}: the key is starred
+      if (in_script()) fail(stars, "'**' has no meaning in a module");
+      ++next_;
+      const Syntax* entries = expression();
+      adopt(result, joined(stars.place(), SyntaxKind::kStarred, "**", {entries}));
+      return adopt(result, entries);
+    }
+    const Syntax* key = starred_or_expression();
+    is_set = is_set || (result.children.empty() && !peek().is(":") && !in_script());
+    if (is_set) return adopt(result, key);
     expect(":", "after a key");
     const Syntax* value = expression();
     if (peek().is("for") && result.children.empty())
@@ -276,6 +307,7 @@ const Syntax* SyntaxReader::dictionary() {
     adopt(result, key);
     adopt(result, value);
   });
+  if (is_set) result.kind = SyntaxKind::kList;
   return made ? made : close(result);
 }
 

@@ -1,5 +1,5 @@
-// A Fourier transform of a constant length that is too long for a matrix runs in steps. Frequencies are compared with
-// their definition; shorter transforms are compared with NumPy's (tests/onnx/cases/dft_20.test).
+// A Fourier transform of a length that is too long for a matrix, or that the run gives, runs in steps. Frequencies are
+// compared with their definition; shorter transforms are compared with NumPy's (tests/onnx/cases/dft_20.test).
 #include <cmath>
 
 #include "tests/frontend/onnx_model.h"
@@ -10,10 +10,19 @@ namespace relaxc::test {
 
 namespace {
 
-Tensor transformed(const Tensor& x, int64_t length, bool inverse, bool onesided) {
+// With `is_open` the run gives the number of elements, and the length is a value that it computes.
+Tensor transformed(const Tensor& x, int64_t length, bool inverse, bool onesided, bool is_open) {
   OnnxModel model(20);
-  model.input("x", kFloat64, fmt::format("n,{},{}", x.shape()[1], x.shape()[2]));
-  model.constant("length", Tensor::of<int64_t>({}, kInt64, {length}));
+  model.input("x", kFloat64, fmt::format("n,{},{}", is_open ? "t" : std::to_string(x.shape()[1]), x.shape()[2]));
+  if (is_open) {
+    model.constant("axis", Tensor::of<int64_t>({}, kInt64, {1}));
+    model.constant("more", Tensor::of<int64_t>({}, kInt64, {length - x.shape()[1]}));
+    model.node("Shape", "x", "shape");
+    model.node("Gather", "shape axis", "size");
+    model.node("Add", "size more", "length");
+  } else {
+    model.constant("length", Tensor::of<int64_t>({}, kInt64, {length}));
+  }
   set_int(set_int(model.node("DFT", "x length", "y"), "inverse", inverse), "onesided", onesided);
   model.output("y", kFloat64);
   return model.compile().run({x})[0];
@@ -34,10 +43,12 @@ TEST_CASE("long Fourier transforms run in steps", "[frontend]") {
   const Case cases[] = {{2048, 2048, 1, false, true},  {2048, 2048, 2, false, false}, {1500, 1500, 2, true, false},
                         {1000, 1536, 2, false, false}, {3000, 2310, 1, false, true},  {1031, 1031, 2, true, false},
                         {1025, 2048, 2, true, true}};
-  for (const Case& c : cases) {
-    INFO(c.size << " elements, length " << c.length << ", " << c.parts << " parts");
+  for (size_t i = 0; i < 2 * std::size(cases); ++i) {
+    const Case& c = cases[i / 2];
+    const bool is_open = i % 2 == 1;
+    INFO(c.size << " elements, length " << c.length << ", " << c.parts << " parts" << (is_open ? ", open" : ""));
     Tensor x = signal_of(c.size, c.parts);
-    Tensor y = transformed(x, c.length, c.inverse, c.onesided);
+    Tensor y = transformed(x, c.length, c.inverse, c.onesided, is_open);
     int64_t used = std::min(c.size, c.length), outputs = y.shape()[1], y_parts = y.shape()[2];
     REQUIRE(outputs == (c.onesided && !c.inverse ? c.length / 2 + 1 : c.length));
     for (int64_t k : {0, 1, 17, 700}) {

@@ -205,6 +205,12 @@ TEST_CASE("types of graph inputs that the caller gives", "[frontend]") {
   CHECK_THROWS(session.run({numbers({3, 2}), numbers({4})}));  // they share the dim
   // A dim of the model that one type makes a number is that number everywhere.
   CHECK(contains(model.error({numbers({3, 2}), numbers({4})}, given("x", {int_imm(3), make_dim("m")})), "'y'"));
+  // Types may tell apart what the model gives one name, and the name stays for the rest.
+  CompileSettings apart = given("x", {make_dim("a"), int_imm(2)});
+  apart.types.emplace("y", tensor_type({make_dim("n")}, kFloat32));
+  CHECK(model.compile(apart).run({numbers({3, 2}), numbers({4})})[1].shape() == vm::Shape{4});
+  apart.types.insert_or_assign("y", tensor_type({int_imm(4)}, kFloat32));
+  CHECK(model.compile(apart).run({numbers({3, 2}), numbers({4})})[0].shape() == vm::Shape{3, 2});
   CHECK(contains(model.error({}, given("x", {int_imm(3)})), "the given type has rank 1, the model declares rank 2"));
   CHECK(contains(model.error({}, given("x", {int_imm(3), int_imm(3)}, kInt64)),
                  "the given type is int64, the model declares float32"));

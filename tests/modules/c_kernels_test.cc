@@ -122,6 +122,41 @@ TEST_CASE("a text calls C kernels of a library by name, also from an artifact", 
                            library + "'") != std::string::npos);
 }
 
+TEST_CASE("a tensor that a function of a library returns outlives the program", "[modules]") {
+  std::string folder = new_folder("returned"), library = library_of(folder, "mine", std::string(kHead) + R"(
+#include <stdlib.h>
+static void free_copy(struct DLManagedTensor* copy) { free(copy->dl_tensor.data), free(copy); }
+static int64_t three = 3;
+static int32_t twice(const struct DLTensor* const* tensors, int32_t count, struct DLManagedTensor** result,
+                     relaxc_kernel_context* context) {
+  struct DLManagedTensor* copy = calloc(1, sizeof *copy);
+  copy->dl_tensor = *tensors[0];
+  copy->dl_tensor.shape = &three, copy->dl_tensor.strides = 0, copy->dl_tensor.byte_offset = 0;
+  copy->dl_tensor.data = calloc(3, sizeof(float)), copy->deleter = free_copy;
+  for (int i = 0; i < 3; ++i) ((float*)copy->dl_tensor.data)[i] = 2 * ((float*)tensors[0]->data)[i];
+  *result = copy;
+  return 0;
+}
+static const relaxc_kernel_row rows[] = {{"twice", 0, twice, 0}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 1, rows};
+)");
+  write(folder + "/module.py", R"(
+@R.function(pure=False)
+def main(x: R.Tensor((3,), "float32")):
+    y = R.call_packed("twice", x, sinfo_args=R.Tensor((3,), "float32"))
+    return y
+)");
+  const std::string artifact = folder + "/module.so";
+  REQUIRE(run_program({RELAXC_TOOL, "compile", folder + "/module.py", "--kernels", library, "-o", artifact}, 60)
+              .exit_code == 0);
+  Outcome run = run_program({RELAXC_TOOL, "run", artifact}, 60);
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  Tensor x = Tensor::of<float>({3}, kFloat32, {1, -2, 0.5});
+  Tensor y = Session(Program::load(artifact)).run({x}).at(0);
+  CHECK(std::vector<float>(y.data<float>(), y.data<float>() + y.size()) == std::vector<float>{2, -4, 1});
+}
+
 TEST_CASE("a kernel for nodes that a text calls by name is no kernel without use", "[modules]") {
   std::string folder = new_folder("called"), source = std::string(kHead) + kByName;
   const std::string row = "{\"twice\", twice, 0, 0}";

@@ -109,7 +109,7 @@ TEST_CASE("convolutions with groups, strides and sums run in oneDNN", "[onednn]"
   onnx::NodeProto& pool = model.node("MaxPool", "f", "y");
   test::set_ints(pool, "kernel_shape", {2, 2}), test::set_ints(pool, "strides", {2, 1});
   ModelFile file(model);
-  for (const char* height : {"h=7", "h=12"})
+  for (const char* height : {"h=1", "h=7", "h=12"})  // the pool of the first one has a window that is larger
     CHECK(contains(profile_of_equal_run(file.path, {"--dim", "n=2", "--dim", height}), "onednn_"));
 }
 

@@ -143,7 +143,7 @@ def quantized_lstm(g):
     state = lambda: g.tensor("float32", [ways, batch, hidden], "unit") if g.chance(0.4) else ""
     inputs = [g.tensor("float32", [steps, batch, width], "unit"), weight(width), weight(hidden),
               g.tensor("float32", [ways, 8 * hidden], "unit", True) if g.chance(0.6) else "", "", state(), state(), ""]
-    g.node(inputs + params() + params(), count=3, domain=MS, hidden_size=hidden, direction=direction, tolerance=(3e-2, 3e-2))
+    g.node(inputs + params() + params(), count=3, domain=MS, hidden_size=hidden, direction=direction, tolerance=(1e-3, 1e-3))
 
 
 OPERATORS = {

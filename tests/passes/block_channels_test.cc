@@ -31,6 +31,19 @@ constexpr const char* kKernels = R"(
             with T.block("y"):
                 vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
                 y[vi, vj, vk, vl] = T.max(x[vi, vj, vk, vl], T.float32(0)) + T.cast(vj * 2 - vl, "float32")
+
+    @T.prim_func(private=True)
+    def both(x: T.Buffer(("n", "c", "h", "w"), "float32"), s: T.Buffer(("n", "c", "h", "w"), "bool"), y: T.Buffer(("n", "c", "h", "w"), "float32")):
+        t = T.alloc_buffer((n, c, h, w), "float16")
+        for i, j, k, l in T.grid(n, c, h, w):
+            with T.block("t"):
+                vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+                t[vi, vj, vk, vl] = T.cast(x[vi, vj, vk, vl] * T.float32(0.5), "float16")
+                s[vi, vj, vk, vl] = T.float32(0) < x[vi, vj, vk, vl]
+        for i, j, k, l in T.grid(n, c, h, w):
+            with T.block("y"):
+                vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+                y[vi, vj, vk, vl] = T.Select(s[vi, vj, vk, vl], T.cast(t[vi, vj, vk, vl], "float32"), T.float32(-1))
 )";
 
 struct Image {
@@ -103,7 +116,7 @@ class Network {
   }
 
   Image next(const Image& in) {
-    switch (below(14)) {
+    switch (below(15)) {
       case 0:
         return emit(in, fmt::format("R.nn.relu({})", in.name));
       case 1:
@@ -144,6 +157,14 @@ class Network {
         return kernel(in, fmt::format("mix, ({}, {}, {})", in.name, weight({in.channels}), same_size(in).name));
       case 11:
         return kernel(in, fmt::format("ramp, ({},)", in.name));
+      case 12: {
+        const std::string shape = fmt::format("(n, {}, {}, {})", in.channels, in.height, in.width);
+        const Image two = emit(in, fmt::format("R.call_tir(cls.both, ({},), out_sinfo=[R.Tensor({}, \"bool\"), "
+                                               "R.Tensor({}, \"float32\")])",
+                                               in.name, shape, shape));
+        const Image signs = emit(in, fmt::format("R.astype({}[0], dtype=\"float32\")", two.name));
+        return emit(in, fmt::format("R.add({}[1], {})", two.name, signs.name));
+      }
       default:
         return convolution(in);
     }

@@ -122,6 +122,31 @@ if __name__ == "__main__":
   CHECK(steps.find("sch.unroll(") != std::string::npos);
 }
 
+TEST_CASE("steps in loops over loops, with functions of Python", "[schedule]") {
+  std::string steps = steps_of(R"(
+sch = tvm.tir.Schedule(Sums)
+count = 0
+parts = []
+for number, loop in enumerate(sch.get_loops("B")):
+    if number == 0:
+        outer, inner = sch.split(loop, [None, max(1, 2)])
+        parts.append(inner)
+        continue
+    count += 1
+    print("loop", number)
+    sch.unroll(loop)
+    break
+[sch.vectorize(loop) for loop in reversed(parts) if count == 1]
+for factor, loop in zip(range(4, 0, -2), list(sch.get_loops("B"))[0:1]):
+    sch.split(loop, [factor, None])
+)");
+  INFO(steps);
+  CHECK(steps.find("[None, 2]") != std::string::npos);
+  CHECK(steps.find("sch.unroll(") != std::string::npos);
+  CHECK(steps.find("sch.vectorize(") != std::string::npos);
+  CHECK(steps.find("[4, None]") != std::string::npos);
+}
+
 TEST_CASE("a schedule of what another gave goes on from there", "[schedule]") {
   const std::string two = R"(
 s = tvm.tir.Schedule(Sums)
@@ -150,8 +175,8 @@ TEST_CASE("steps that only Python can do are errors", "[schedule]") {
   };
   error("tile(sch)\n", "'sch' is given to Python, which is not run");
   error("n = np.random.randint(4)\nsch.split(sch.get_loops(\"B\")[0], [None, n])\n", "'n' is computed by Python");
-  error("[sch.unroll(x) for x in sch.get_loops(\"B\")]\n", "expected a value that a schedule can compute");
-  error("n = [2, 2]\nn.reverse()\nsch.split(sch.get_loops(\"B\")[0], n)\n", "'n' is computed by Python");
+  error("{x: sch.unroll(x) for x in sch.get_loops(\"B\")}\n", "no dictionaries that are computed");
+  error("n = [2, 2]\nn.sort()\nsch.split(sch.get_loops(\"B\")[0], n)\n", "'n' is computed by Python");
   error("n = 2\nif flag:\n    n = 4\nsch.split(sch.get_loops(\"B\")[0], [None, n])\n", "'n' is computed by Python");
   error("sch.vectorize(sch.get_loops(\"B\")[1])\n", "vectorize");
 }

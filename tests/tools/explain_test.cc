@@ -299,6 +299,76 @@ TEST_CASE("explain says why a kernel does not follow a convolution into blocks o
       " channels: a schedule or rule is for it; "));
 }
 
+TEST_CASE("a kernel of several blocks and results, of any dtypes, follows a convolution into blocks of channels",
+          "[tools]") {
+  Explained folder;
+  OnnxModel model;
+  model.input("x", kFloat32, "n,32,28,28").output("y").output("s", kBool);
+  model.constant("w", test::numbers({32, 32, 3, 3}));
+  auto conv = [&](const char* in, const char* out) {
+    test::set_ints(model.node("Conv", std::string(in) + " w", out), "strides", {2, 2});
+  };
+  conv("x", "c");
+  model.node("Halved", "c", "s h").set_domain("com.me");
+  conv("h", "y");
+  const std::string kernel = R"(@S.implements("com.me::Halved")
+@T.prim_func
+def halved(x: T.Buffer(("n", "c", "h", "w"), "float32"), s: T.Buffer(("n", "c", "h", "w"), "bool"), y: T.Buffer(("n", "c", "h", "w"), "float32")):
+    t = T.alloc_buffer((n, c, h, w), "float16")
+    for i, j, k, l in T.grid(n, c, h, w):
+        with T.block("t"):
+            vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+            t[vi, vj, vk, vl] = T.cast(x[vi, vj, vk, vl] * T.float32(0.5), "float16")
+            s[vi, vj, vk, vl] = T.float32(0) < x[vi, vj, vk, vl]
+    for i, j, k, l in T.grid(n, c, h, w):
+        with T.block("y"):
+            vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+            y[vi, vj, vk, vl] = T.Select(s[vi, vj, vk, vl], T.cast(t[vi, vj, vk, vl], "float32"), T.float32(-1))
+)";
+  Outcome outcome = folder.explain(model, kernel);
+  INFO(outcome.out << outcome.err);
+  CHECK(contains(outcome.out, "s (com.me.Halved): kernel 'halved'\n"));
+  CHECK(!contains(outcome.out, "plain order"));
+  // The second convolution reads what the kernel stores.
+  const std::string graph = test::run_program({RELAXC_TOOL, "compile", folder.at("model.onnx"), "--kernels",
+                                               folder.at("k.py"), "--emit=graph", "--stop-after=block_channels"},
+                                              120)
+                                .out;
+  INFO(graph);
+  CHECK(!test::matches(graph, "(\\w+): R.Tensor\\(\\(n, 2, 13, 13, 16\\), dtype=\"float32\"\\) = \\w+\\[1\\]").empty());
+  std::string flipped = kernel;
+  flipped.replace(flipped.rfind("t[vi, vj, vk, vl]"), 17, "t[vi, vj, vl, vk]");
+  outcome = folder.explain(model, flipped);
+  INFO(outcome.out);
+  CHECK(contains(outcome.out, "it reads other elements of 't' than the one that it stores"));
+}
+
+TEST_CASE("explain says that several blocks of a kernel are not part of a tile", "[tools]") {
+  Explained folder;
+  OnnxModel model;
+  model.input("x", kFloat32, "n,24").output("y").constant("w", test::numbers({24, 40}));
+  model.node("MatMul", "x w", "h"), model.node("Relu", "h", "y");
+  const std::string outcome = folder
+                                  .explain(model, R"(@S.implements("nn.relu")
+@T.prim_func
+def own(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
+    t = T.alloc_buffer((n, m))
+    for i, j in T.grid(n, m):
+        with T.block("t"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            t[vi, vj] = x[vi, vj] * T.float32(0.5)
+    for i, j in T.grid(n, m):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = T.max(x[vi, vj], T.float32(0)) + T.float32(0) * t[vi, vj]
+)")
+                                  .out;
+  INFO(outcome);
+  CHECK(contains(outcome,
+                 "kernel 'own' is not computed in the tile of a convolution or product before it: it has "
+                 "several blocks"));
+}
+
 TEST_CASE("explain says that a rule is skipped where Winograd's algorithm is chosen", "[tools]") {
   Explained folder;
   OnnxModel model = convolution(64, 1);

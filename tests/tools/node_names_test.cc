@@ -134,6 +134,25 @@ TEST_CASE("nodes without a name in the branches of an If have different names", 
   CHECK(contains(out, "\ny/else_branch/Odd_0 (com.me.Odd): kernel 'one'\n"));
 }
 
+TEST_CASE("a condition on an attribute holds for a node that leaves out the default", "[tools]") {
+  NodeNames folder;
+  std::string kernels = folder.write("k.py", odd("mine", "\"ai.onnx::Softmax\", axis=-1"));
+  auto explained = [&](int opset, const char* attributes) {
+    const std::string text = fmt::format(
+        "<ir_version: 8, opset_import: [\"\": {}]>\ns (float[4, 8] x) => (float[4, 8] y) {{\n"
+        "  y = Softmax{} (x)\n}}\n",
+        opset, attributes);
+    return folder.tool("explain", test::read_onnx_text(text, "softmax"), {"--kernels", kernels}).out;
+  };
+  const char* takes = "y (Softmax): kernel 'mine'\n";
+  CHECK(contains(explained(13, ""), takes));
+  CHECK(contains(explained(13, " <axis = -1>"), takes));
+  CHECK(!contains(explained(13, " <axis = 0>"), takes));
+  CHECK(contains(explained(11, ""), takes));  // the default was 1, which is the last axis here
+  kernels = folder.write("k.py", odd("mine", "\"ai.onnx::Softmax\", other=3"));
+  CHECK(contains(explained(13, ""), "kernel 'mine' does not: attribute other is absent, expected 3"));
+}
+
 TEST_CASE("a rule for an operator takes the one of a node in a branch or a loop", "[tools]") {
   NodeNames folder;
   const onnx::ModelProto model = test::read_onnx_text(R"(

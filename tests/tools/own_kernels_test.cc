@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "tests/folder.h"
@@ -127,6 +128,35 @@ TEST_CASE("each question has its section, in order, and an example of under 40 l
     CHECK(lines > 5);
     CHECK(lines < 40);
   }
+}
+
+TEST_CASE("each example that the document names has under 40 lines", "[tools]") {
+  const std::string document = text_of_file(kRoot + "/docs/own-kernels.md");
+  const std::regex name("`examples/([a-z_/]+\\.(py|c|cc))`");
+  int count = 0;
+  for (std::sregex_iterator found(document.begin(), document.end(), name), end; found != end; ++found, ++count) {
+    const std::string text = text_of_file(kExamples + (*found)[1].str());
+    INFO((*found)[0]);
+    CHECK(!text.empty());
+    CHECK(std::ranges::count(text, '\n') < 40);
+  }
+  CHECK(count > 10);
+}
+
+TEST_CASE("the script that exports the operator from torch makes a model that the kernel runs", "[tools]") {
+  OwnKernels folder;
+  const std::string script = folder.write("export.py", text_of_file(kExamples + "kernels/export_fancy_gelu.py"));
+  Outcome exported = test::run_program({"/usr/bin/python3", script}, 300);
+  if (contains(exported.err, "ModuleNotFoundError")) {
+    WARN("torch or onnx is not installed");
+    return;
+  }
+  INFO(exported.out << exported.err);
+  REQUIRE(exported.exit_code == 0);
+  Outcome run = own_kernels_tool({"run", folder.at("fancy_gelu.onnx"), "--kernels", kExamples + "kernels/fancy_gelu.py",
+                                  "--test-data", folder.at("fancy_gelu_data"), "--rtol", "1e-5", "--atol", "1e-6"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
 }
 
 TEST_CASE("examples are used by an imported model, and its results stay", "[tools]") {

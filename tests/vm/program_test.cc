@@ -51,7 +51,8 @@ TEST_CASE("wrong inputs are named", "[vm]") {
   Session session(make_add_program(), {.threads = 1});
   Tensor x = ramp({4, 4});
   CHECK(error_of([&] { session.run({x, ramp({5, 4})}); }) ==
-        "input 'w': dim 0 (n) is 5, but n is 4 (bound by input 'x')");
+        "input 'w': dim 0 (n) is 5, but n is 4 (bound by input 'x'); types that are given when compiling (--type) may "
+        "tell them apart");
   CHECK(error_of([&] { session.run({x, ramp({4, 3})}); }) == "input 'w': dim 1 is 3, expected 4");
   CHECK(error_of([&] { session.run({x}); }) == "function 'main' takes 2 inputs, got 1");
   CHECK(error_of([&] { session.run({x, Tensor::empty({4, 4}, kInt64)}); }) ==

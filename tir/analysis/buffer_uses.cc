@@ -89,9 +89,18 @@ class UseFinder {
     if (BufferUse* use = find(buffer.get())) return use;
     if (const Buffer* source = find_value(sources_, buffer.get())) return find(*source);
     const std::optional<Expr>& data = buffer_type(buffer).data;
-    const Call* pointer = data ? as_call(*data, ops::kBufferData) : nullptr;
-    auto viewed = pointer ? try_cast<Var>(pointer->args.at(0)) : std::nullopt;
-    return viewed && viewed->type().is<BufferType>() ? find(*viewed) : nullptr;
+    std::optional<Buffer> viewed = data ? pointee(*data) : std::nullopt;
+    return viewed ? find(*viewed) : nullptr;
+  }
+  // Returns the buffer to which A.data, T.address_of(A[0]) or a variable with such a value points.
+  std::optional<Buffer> pointee(const Expr& pointer) const {
+    if (const Buffer* known = find_value(pointees_, pointer.get())) return *known;
+    const Call* address = as_call(pointer, ops::kAddressOf);
+    const BufferLoad* element = address ? address->args.at(0).as<BufferLoad>() : nullptr;
+    if (element) return element->buffer;
+    const Call* data = as_call(pointer, ops::kBufferData);
+    auto whole = data ? try_cast<Var>(data->args.at(0)) : std::nullopt;
+    return whole && whole->type().is<BufferType>() ? whole : std::nullopt;
   }
 
   // ---- Expressions
@@ -132,6 +141,7 @@ class UseFinder {
   void visit_expr(const Expr& expr) {
     walk_nodes(expr, [&](const NodeRef& node) {
       if (const BufferLoad* load = node.as<BufferLoad>()) read(*load);
+      if (const Buffer* given = find_value(pointees_, node.get())) escape(*given);
       if (!node.is<Call>()) return true;
       Expr call = cast_handle<Expr>(node);
       if (as_call(call, ops::kPrefetch)) return false;
@@ -143,6 +153,13 @@ class UseFinder {
       }
       return !takes_address;
     });
+  }
+  // What is done to a buffer by a pointer that has a name, or by a view, is seen where these are used.
+  void visit_pointer(const Expr& pointer) {
+    if (!pointee(pointer)) return visit_expr(pointer);
+    const Call* address = as_call(pointer, ops::kAddressOf);
+    if (!address) return;
+    for (const Expr& index : address->args.at(0).as<BufferLoad>()->indices) visit_expr(index);
   }
   // Returns the indices in terms of the loops instead of axes and bound variables.
   std::vector<Expr> in_loops(const std::vector<Expr>& indices) const {
@@ -162,9 +179,11 @@ class UseFinder {
       visit_block(*block);
     } else if (const AllocBuffer* alloc = stmt.as<AllocBuffer>()) {
       const std::optional<Expr>& data = buffer_type(alloc->buffer).data;
-      if (data && !as_call(*data, ops::kBufferData)) visit_expr(*data);  // a view of a part
+      if (data) visit_pointer(*data);
     } else if (const Bind* bind = stmt.as<Bind>()) {
-      visit_expr(bind->value);
+      std::optional<Buffer> named = pointee(bind->value);
+      if (named) pointees_.emplace(bind->var.get(), *named);
+      named ? visit_pointer(bind->value) : visit_expr(bind->value);
       if (!holds<BufferLoad>(bind->value)) values_.emplace(bind->var.get(), substitute(bind->value, values_));
     } else {
       // Bodies of branches and while loops may not run.
@@ -254,7 +273,8 @@ class UseFinder {
 
   std::vector<BufferUse> uses_;
   std::unordered_map<const NodeHeader*, size_t> positions_;
-  std::unordered_map<const NodeHeader*, Buffer> sources_;  // of windows
+  std::unordered_map<const NodeHeader*, Buffer> sources_;   // of windows
+  std::unordered_map<const NodeHeader*, Buffer> pointees_;  // of pointers that have names
   std::vector<Written> written_;
   VarMap values_;   // of axes and bound variables, in terms of loops
   Analyzer facts_;  // the ranges of loops

@@ -12,7 +12,7 @@
 #include "support/lists.h"
 #include "tir/scalable_vectors.h"
 #include "tir/schedule/script_body.h"
-#include "tir/schedule/script_operators.h"
+#include "tir/schedule/script_functions.h"
 
 namespace relaxc {
 
@@ -25,8 +25,12 @@ class Interpreter {
   Interpreter(Schedule& schedule, std::shared_ptr<const Origin> origin, std::string name, ScheduleNames names = {})
       : schedule_(schedule), origin_(std::move(origin)), schedule_name_(std::move(name)), names_(std::move(names)) {}
 
-  void run(const Lines& lines) {
-    for (const Line* line : lines) statement(*line);
+  enum class Flow : uint8_t { kNext, kBreak, kContinue };
+  Flow run(const Lines& lines) {
+    for (const Line* line : lines) {
+      if (Flow flow = statement(*line); flow != Flow::kNext) return flow;
+    }
+    return Flow::kNext;
   }
   AttrValue evaluate(const Syntax& at) { return value(at, {}); }
 
@@ -36,42 +40,67 @@ class Interpreter {
     return {origin_, at.line, at.column, at.length};
   }
 
-  void statement(const Line& line) {
+  Flow statement(const Line& line) {
     if (++steps_ > 1'000'000) fail(span(line), "the schedule runs more than 1000000 statements");
     switch (line.kind) {
       case LineKind::kExpression:
         value(*line.value, {});
-        return;
+        return Flow::kNext;
       case LineKind::kAssign:
         // sch = tvm.tir.Schedule(Module)
         if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->text == "Schedule") {
           schedule_name_ = std::string(line.target->text);
-          return;
+          return Flow::kNext;
         }
-        assign(*line.target, value(*line.value, names_of(*line.target)), line.value);
-        return;
+        assign(*line.target, value(*line.value, names_of_targets(*line.target)), line.value);
+        return Flow::kNext;
+      case LineKind::kAugmented: {
+        Syntax sum(SyntaxKind::kBinary, line);
+        sum.text = line.text;
+        sum.children.assign({line.target, line.value});
+        assign(*line.target, value(sum, {}));
+        return Flow::kNext;
+      }
       case LineKind::kFor: {
-        AttrValue items = value(*line.value, {});
-        const AttrList* list = items.as<AttrList>();
-        if (!list) fail(span(*line.value), "expected a list to iterate over, got {}", to_string(items));
-        for (const AttrValue& item : *list) {
+        const AttrList items = list_of(*line.value);
+        for (const AttrValue& item : items) {
           assign(*line.target, item);
-          run(line.body);
+          if (run(line.body) == Flow::kBreak) return Flow::kNext;
         }
-        return;
+        return run(line.otherwise);
       }
       case LineKind::kIf:
-        run(truth(*line.value) ? line.body : line.otherwise);
-        return;
+        return run(truth(*line.value) ? line.body : line.otherwise);
       case LineKind::kAssert:
-        if (truth(*line.value)) return;
+        if (truth(*line.value)) return Flow::kNext;
         fail_to_fit(span(line), "{}",
                     line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
+      case LineKind::kBreak:
+        return Flow::kBreak;
+      case LineKind::kContinue:
+        return Flow::kContinue;
       case LineKind::kPass:
       case LineKind::kImport:
-        return;
+        return Flow::kNext;
       default:
         fail(span(line), "a schedule is made of assignments, calls of primitives, for, if and assert");
+    }
+  }
+
+  AttrList list_of(const Syntax& at) {
+    AttrValue items = value(at, {});
+    if (const AttrList* list = items.as<AttrList>()) return *list;
+    fail(span(at), "expected a list to iterate over, got {}", to_string(items));
+  }
+
+  // Returns [f(x) for x in list if condition], from the clause on whose target is child `clause`.
+  void comprehend(const Syntax& at, size_t clause, AttrList& out) {
+    if (clause >= at.children.size()) return out.push_back(value(*at.children[0], {}));
+    for (const AttrValue& item : list_of(*at.children[clause + 1])) {
+      if (++steps_ > 1'000'000) fail(span(at), "the schedule runs more than 1000000 statements");
+      assign(*at.children[clause], item);
+      const Syntax* condition = at.children[clause + 2];
+      if (!condition || truth(*condition)) comprehend(at, clause + 3, out);
     }
   }
 
@@ -91,30 +120,8 @@ class Interpreter {
     const Expr* open = result.as<Expr>();
     return open && !is_handle(result) && dtype_of(*open).is_bool() ? result : AttrValue(truth_of(at, result));
   }
-  // Evaluates `and` and `or`, of which one side may decide what the other leaves open.
-  AttrValue conjunction(const Syntax& at) {
-    const bool is_and = at.text == "and";
-    const AttrValue left = truth_or_condition(*at.children[0]);
-    const bool* known = left.as<bool>();
-    if (known && *known != is_and) return left;
-    const AttrValue right = truth_or_condition(*at.children[1]);
-    if (known) return right;
-    if (const bool* decided = right.as<bool>()) return *decided == is_and ? left : right;
-    return known_number(simplify(binary(is_and ? BinaryOp::kAnd : BinaryOp::kOr, *left.as<Expr>(), *right.as<Expr>())));
-  }
 
   static bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
-  // Returns the names that the results of an assigned call get, up to a target that is not a name.
-  static std::vector<std::string> names_of(const Syntax& target) {
-    if (target.kind == SyntaxKind::kName) return {std::string(target.text)};
-    std::vector<std::string> result;
-    for (size_t i = 0; is_list(target) && i < target.children.size(); ++i) {
-      if (target.children[i]->kind != SyntaxKind::kName) break;
-      result.emplace_back(target.children[i]->text);
-    }
-    return result;
-  }
-
   // `from`: the expression that gave the value.
   void assign(const Syntax& target, const AttrValue& value, const Syntax* from = nullptr) {
     if (target.kind == SyntaxKind::kName) {
@@ -178,6 +185,13 @@ class Interpreter {
       }
       case SyntaxKind::kLambda:
         return lambda(at);
+      case SyntaxKind::kComprehension: {
+        if (at.children[1]) fail(span(at), "a schedule has lists, and no dictionaries that are computed");
+        Temporarily outer(names_, names_);
+        AttrList list;
+        comprehend(at, 2, list);
+        return list;
+      }
       case SyntaxKind::kCall:
         if (const Syntax& map = map_in(at); &map != &at) return value(map, {});
         return call(at, targets);
@@ -265,11 +279,6 @@ class Interpreter {
     fail(span(at), "expected a whole number, got {}", to_string(result));
   }
 
-  static std::optional<double> as_double(const AttrValue& number) {
-    if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
-    return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
-  }
-
   // Returns a number as an expression; sampled numbers stay variables.
   Expr scalar(const Syntax& at, const AttrValue& any) {
     if (const int64_t* number = any.as<int64_t>()) return int_imm(*number);
@@ -279,11 +288,7 @@ class Interpreter {
   }
 
   AttrValue unary(const Syntax& at) {
-    if (at.text == "not") {
-      AttrValue condition = truth_or_condition(*at.children[0]);
-      const bool* known = condition.as<bool>();
-      return known ? AttrValue(!*known) : known_number(simplify(!*condition.as<Expr>()));
-    }
+    if (at.text == "not") return negated_condition(truth_or_condition(*at.children[0]));
     // The digits of the smallest number would be out of range without the sign.
     if (at.text == "-" && at.children[0]->text == "9223372036854775808") return std::numeric_limits<int64_t>::min();
     AttrValue operand = value(*at.children[0], {});
@@ -295,7 +300,12 @@ class Interpreter {
 
   AttrValue arithmetic(const Syntax& at) {
     if (at.kind == SyntaxKind::kUnary) return unary(at);
-    if (at.kind == SyntaxKind::kBool) return conjunction(at);
+    if (at.kind == SyntaxKind::kBool) {
+      const bool is_and = at.text == "and";
+      const AttrValue left = truth_or_condition(*at.children[0]);
+      const bool decides = left.as<bool>() && *left.as<bool>() != is_and;
+      return decides ? left : joined_conditions(is_and, left, truth_or_condition(*at.children[1]));
+    }
     AttrValue x = value(*at.children[0], {}), y = value(*at.children[1], {});
     if (at.text == "+" && x.as<AttrList>() && y.as<AttrList>()) {
       AttrList joined = *x.as<AttrList>();
@@ -306,7 +316,7 @@ class Interpreter {
     const bool is_identity = at.text == "is" || at.text == "is not";
     if (is_identity || (at.kind == SyntaxKind::kCompare && (is_handle(x) || is_handle(y))))
       return are_one(at, x, y) == (at.text == "is" || at.text == "==");
-    const ScriptOperator* row = find_operator(at.text);
+    const ScriptOperation* row = find_script_operation(at.text);
     bool divides = at.text == "/" || at.text == "//" || at.text == "%";
     auto p = as_double(x), q = as_double(y);
     if (divides && p && q && *q == 0) fail(span(at), "division by zero");
@@ -518,15 +528,16 @@ class Interpreter {
 
   AttrValue function(const Syntax& at, const Syntax& callee, const AttrList& arguments) {
     std::string_view name = callee.kind == SyntaxKind::kName ? callee.text : "";
-    if (name == "len" && arguments.size() == 1 && arguments[0].as<AttrList>())
-      return static_cast<int64_t>(arguments[0].as<AttrList>()->size());
-    if (name == "range" && !arguments.empty() && arguments.size() <= 2) {
-      const int64_t *first = arguments[0].as<int64_t>(), *last = arguments.back().as<int64_t>();
-      if (!first || !last) fail(span(at), "range takes whole numbers");
-      if (*last > 1'000'000) fail(span(at), "the range is too long");
-      AttrList list;
-      for (int64_t i = arguments.size() == 2 ? *first : 0; i < *last; ++i) list.push_back(i);
-      return list;
+    std::string error;
+    if (auto result = script_function(name, arguments, error)) return *result;
+    if (!error.empty()) fail(span(at), "{}", error);
+    bool is_method = callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName;
+    auto object = is_method ? names_.find(callee.children[0]->text) : names_.end();
+    if (object != names_.end() && callee.text == "append" && arguments.size() == 1 && object->second.as<AttrList>()) {
+      AttrList longer = *object->second.as<AttrList>();
+      longer.push_back(arguments[0]);
+      object->second = std::move(longer);
+      return {};
     }
     if (callee.kind == SyntaxKind::kAttribute) {
       if (callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
@@ -548,7 +559,8 @@ class Interpreter {
         return result;
       }
     }
-    fail(span(callee), "a schedule calls primitives of '{}', len, range, T.vscale, T.Cast and T.int64 and the like",
+    fail(span(callee),
+         "a schedule calls primitives of '{}', len, range, enumerate and the like, T.vscale, T.Cast and T.int64",
          schedule_name_);
   }
 

@@ -35,6 +35,7 @@ class ModuleSteps {
 
   void read(const Line& line) {
     if (text::is_script_function(line)) functions_.emplace(line.text);
+    for (const text::NamedFunction& each : text::named_functions(line)) names_.emplace(each.function, each.name);
     if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass || line.kind == LineKind::kImport) return;
     if (line.kind == LineKind::kBroken) return refuse_step(line);
     if (text::runs_body(line)) {
@@ -107,7 +108,9 @@ class ModuleSteps {
     Syntax &call = made(SyntaxKind::kCall, ""), &method = made(SyntaxKind::kAttribute, "work_on");
     method.children.push_back(&made(SyntaxKind::kName, schedule));
     call.children.push_back(&method);
-    call.children.push_back(&made(SyntaxKind::kString, '"' + function + '"'));
+    auto renamed = names_.find(function);  // {"mm": matmul} of tvm.IRModule
+    const std::string& name = renamed == names_.end() ? function : renamed->second;
+    call.children.push_back(&made(SyntaxKind::kString, '"' + name + '"'));
     call.depth = 3;
     line.kind = LineKind::kExpression;
     line.value = &call;
@@ -297,6 +300,7 @@ class ModuleSteps {
   std::map<std::string, std::pair<std::string, Lines>> given_;  // by name, the module that a schedule gave
   std::optional<std::pair<std::string, Lines>> built_;
   std::set<std::string> functions_;                               // programs beside each other
+  std::map<std::string, std::string, std::less<>> names_;         // by function: the name that a module gives it
   std::map<std::string, std::string> of_function_;                // by schedule
   std::map<std::string, std::pair<std::string, Lines>> earlier_;  // by function: the schedule that it had before
   std::string last_;

@@ -257,6 +257,7 @@ def conv_group(domain=""):
     case(f(2, 3, 5), f(3, 1, 4), None, None, {"x": "b 3 t"})
     case(f(2, 3, 1), f(3, 1, 4), None, f(2, 3, 3), None, "swish")
     case(f(2, 3, 6), f(3, 1, 1), f(3), None, {"x": "b 3 t"})
+    case(f(2, 3, 5), f(3, 1, 4), f(3), f(2, 3, 3), {"x": "b c t", "w": "c 1 4", "bias": "c", "state": "b c 3"}, "silu")
     return g
 
 

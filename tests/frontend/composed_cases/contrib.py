@@ -213,12 +213,21 @@ def nbits():
     return g
 
 
+def dynamically_quantized(x):
+    """What 8 bits keep of x: between its least and largest element, and 0."""
+    top, bottom = np.float32(max(x.max(), 0)), np.float32(min(x.min(), 0))
+    scale = (top - bottom) / np.float32(255) if top > bottom else np.float32(1)
+    zero = np.clip(np.rint(-bottom / scale), 0, 255)
+    return (np.clip(np.rint(x.astype(np.float32) / scale) + zero, 0, 255) - zero) * np.float64(scale)
+
+
 def lstm(x, w, r, bias, reverse=False):
-    """w [inputs, gates], r [hidden, gates], gates in the order i, o, f, c."""
+    """w [inputs, gates], r [hidden, gates], gates in the order i, o, f, c. The operands of products are quantized."""
+    x = dynamically_quantized(x)
     hidden = r.shape[0]
     h, c, rows = np.zeros((x.shape[1], hidden)), np.zeros((x.shape[1], hidden)), []
     for row in x[::-1] if reverse else x:
-        i, o, forget, cell = np.split(row @ w + h @ r + bias[:4 * hidden] + bias[4 * hidden:], 4, -1)
+        i, o, forget, cell = np.split(row @ w + dynamically_quantized(h) @ r + bias[:4 * hidden] + bias[4 * hidden:], 4, -1)
         c = sigmoid(forget) * c + sigmoid(i) * np.tanh(cell)
         h = sigmoid(o) * np.tanh(c)
         rows.append(h)
@@ -276,6 +285,12 @@ def quantized():
         qy = lambda y: quantize(y, float(xs[4]), int(xs[5]), dtype)
         g.case("QLinearAveragePool", unary, [qy(y)], {"a": "n 2 h w"}, kernel_shape=[2, 2], strides=[2, 2])
         g.case("QLinearAveragePool", dict(unary, a=nhwc(image)), [nhwc(qy(y))], None, kernel_shape=[2, 2], strides=[2, 2], channels_last=1)
+        even = q(1, 2, 4, 4)  # of equal scales, so that many averages lie halfway; the odd zero point is added first
+        sums = even.reshape(1, 2, 2, 2, 2, 2).astype(np.float64).sum((3, 5)) - 4.0 * int(z(120))
+        halves = np.clip(np.rint(sums / 4 + int(z(133))), low, low + 255).astype(dtype)
+        g.case("QLinearAveragePool", {"a": even, "as": s(0.5), "az": z(120), "cs": s(0.5), "cz": z(133)}, [halves], {"a": "n 2 h w"}, kernel_shape=[2, 2], strides=[2, 2])
+        means = np.rint((even.astype(np.float64).sum((2, 3), keepdims=True) - 16.0 * int(z(120))) / 16) + int(z(133))
+        g.case("QLinearGlobalAveragePool", {"a": even, "as": s(0.5), "az": z(120), "cs": s(0.5), "cz": z(133)}, [np.clip(means, low, low + 255).astype(dtype)], {"a": "n 2 h w"})
         g.case("QLinearGlobalAveragePool", unary, [qy(ri.mean((2, 3), keepdims=True))], {"a": "n 2 h w"})
         g.case("QLinearGlobalAveragePool", dict(unary, a=nhwc(image)), [nhwc(qy(ri.mean((2, 3), keepdims=True)))], None, channels_last=1)
         e = np.exp(ra - ra.max())

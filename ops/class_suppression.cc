@@ -1,0 +1,168 @@
+// Suppression of boxes class by class: boxes of different classes or images do not suppress each other.
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "ops/heap.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+// "onnx" returns rows (batch, class, box) of all boxes that are kept, and their number. "tensorflow" returns, for each
+// image, rows (class, box), their scores, and how many of them count.
+Type infer_all_classes(const OpCall& op) {
+  require_ranks(op, {3, 3});
+  op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of boxes and scores");
+  op.require_equal(op.shape(0)[1], op.shape(1)[2], "numbers of boxes and scores");
+  op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
+  const Expr& batch = op.shape(1)[0];
+  if (op.attrs<AllClassNmsAttrs>().output_format == "onnx")
+    return tuple_type({tensor_type({op.run_size(0), int_imm(3)}, kInt64), tensor_type({int_imm(1)}, kInt64)});
+  Expr candidates = simplify(op.shape(1)[1] * op.shape(1)[2]);
+  return tuple_type({tensor_type({batch, candidates, int_imm(2)}, kInt64), tensor_type({batch, candidates}, kFloat32),
+                     tensor_type({batch}, kInt64)});
+}
+std::vector<Type> infer_selected(const OpCall& op) {
+  const std::vector<Expr>& shape = op.shape(1);
+  return {tensor_type(shape, kInt64), tensor_type({shape[0], shape[1]}, kInt64)};
+}
+// Returns the only element of an argument that is a scalar tensor.
+Expr only_element(const Buffer& x) { return load(x, std::vector<Expr>(buffer_type(x).shape.size(), int_imm(0))); }
+
+// A box, by its extents.
+using Extent = std::function<Expr(int64_t)>;
+// Adds a stage with the lower and the upper corner of each box, and its area.
+constexpr int64_t kArea = 4;
+Buffer box_extents(const OpCall& op, ComputeBuilder& b, const Buffer& boxes) {
+  const std::vector<Expr>& shape = op.shape(0);
+  Buffer extents = b.buffer("T_extents", op.dtype(0), {shape[0], shape[1], int_imm(kArea + 1)});
+  b.block("T_extents", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
+    auto given = [&](int64_t c) { return load(boxes, {i[0], i[1], int_imm(c)}); };
+    std::vector<Expr> values = {min(given(0), given(2)), min(given(1), given(3)), max(given(0), given(2)),
+                                max(given(1), given(3))};
+    values.push_back((values[2] - values[0]) * (values[3] - values[1]));
+    std::vector<Stmt> stores;
+    for (size_t c = 0; c < values.size(); ++c)
+      stores.push_back(store(extents, values[c], {i[0], i[1], int_imm(static_cast<int64_t>(c))}));
+    return ComputeBuilder::Bodies{std::nullopt, seq(stores)};
+  });
+  return extents;
+}
+// Returns the statement that runs `action` where two boxes, given by their extents, overlap by more than the threshold.
+Stmt when_covered(const OpCall& op, const Expr& threshold, const Extent& a, const Extent& b, const Stmt& action) {
+  DType dtype = op.dtype(0);
+  auto common = [&](int64_t axis) { return max(min(a(axis + 2), b(axis + 2)) - max(a(axis), b(axis)), zero(dtype)); };
+  VarRef shared = make_var("shared", prim_type(dtype)), joint = make_var("joint", prim_type(dtype));
+  Expr overlap = cast_to(binary(BinaryOp::kDiv, shared, joint), kFloat32);
+  bool is_above = op.attrs<AllClassNmsAttrs>().above_threshold;
+  Expr covers = joint > zero(dtype) && (is_above ? overlap > threshold : overlap >= threshold);
+  return seq(
+      {make(Bind{shared, common(0) * common(1)}),
+       when(Expr(shared) > zero(dtype), seq({make(Bind{joint, a(kArea) + b(kArea) - shared}), when(covers, action)}))});
+}
+
+// Makes the blocks of the boxes that each class keeps, in the order of their scores, and of how many these are. The
+// candidates leave a heap one by one and are compared with those that were kept, until enough are.
+void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& selected, const Buffer& counts) {
+  const std::vector<Expr>& shape = op.shape(1);
+  Buffer extents = box_extents(op, b, x[0]), positions = b.buffer("candidates", kInt64, shape);
+  b.block("T_select", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
+    LocalScalar found("found", kInt64), left("left", kInt64), k("k", kInt64), is_covered("is_covered", kBool);
+    VarRef start = make_dim("start"), box = make_dim("box"), other = make_dim("other");
+    auto place = [=](const Expr& slot) { return std::vector<Expr>{i[0], i[1], slot}; };
+    auto score = [=](const Expr& position) { return load(x[1], place(position)); };
+    auto extent = [&](const Expr& position) -> Extent {
+      return [=](int64_t c) { return load(extents, {i[0], position, int_imm(c)}); };
+    };
+    PositionHeap heap(positions, place, [=](const Expr& a, const Expr& c) {
+      return score(a) > score(c) || (equal(score(a), score(c)) && a < c);
+    });
+    Expr is_enough = cast_to(score(start), kFloat32) > cast_to(only_element(x[4]), kFloat32);
+    Expr threshold = cast_to(only_element(x[3]), kFloat32), limit = cast_to(only_element(x[2]), kInt64);
+    Stmt gather = when(is_enough, seq({heap.set(left.get(), start), left.set(left.get() + 1)}));
+    Stmt take_best = seq({make(Bind{box, heap.get(int_imm(0))}), left.set(left.get() - 1),
+                          heap.set(int_imm(0), heap.get(left.get())), heap.sift_down(int_imm(0), left.get())});
+    Stmt compare = seq({make(Bind{other, load(selected, place(k.get()))}), k.set(k.get() + 1),
+                        when_covered(op, threshold, extent(other), extent(box), is_covered.set(bool_imm(true)))});
+    Stmt keep = seq({store(selected, box, place(found.get())), found.set(found.get() + 1)});
+    Stmt step = seq({take_best, k.set(int_imm(0)), is_covered.set(bool_imm(false)),
+                     make(While{k.get() < found.get() && !is_covered.get(), compare}), when(!is_covered.get(), keep)});
+    Stmt body = seq({heap.declared(), found.declared(), left.declared(), k.declared(), is_covered.declared(),
+                     found.set(int_imm(0)), left.set(int_imm(0)), loop(start, shape[2], gather), heap.build(left.get()),
+                     make(While{left.get() > int_imm(0) && found.get() < limit, step}), store(counts, found.get(), i)});
+    return ComputeBuilder::Bodies{std::nullopt, body};
+  });
+}
+PrimFuncRef count_selected(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  const std::vector<Expr> shape = op.shape(1);
+  Buffer selected = b.buffer("T_selected", kInt64, shape), counts = b.buffer("T_counts", kInt64, {shape[0], shape[1]});
+  select_boxes(op, b, x, selected, counts);
+  Buffer number = b.reduce("T_number", kInt64, {int_imm(1)}, {shape[0], shape[1]}, int_imm(0), combine_sum,
+                           [&](Axes, Axes r) { return load(counts, r); });
+  return b.finish({number, selected, counts});
+}
+// Lists the boxes that were selected. Counts and boxes that were not counted read and write nothing out of range.
+PrimFuncRef list_selected(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  const std::vector<Expr> shape = op.shape(1);
+  const Buffer scores = x[1], selected = x[5], counts = x[6];
+  Type types = infer_all_classes(op);
+  std::vector<Buffer> results;
+  for (const Type& type : types.as<TupleType>()->items)
+    results.push_back(b.buffer(fmt::format("T_nms_{}", results.size()), *tensor_dtype(type), *known_shape(type)));
+  bool is_onnx = results.size() == 2;
+  VarRef image = make_dim("image"), group = make_dim("class"), j = make_dim("j"), rest = make_dim("rest");
+  const Buffer& total = results.back();
+  Expr slot = is_onnx ? int_imm(0) : Expr(image), next = load(total, {slot});
+  Expr box = max(min(load(selected, {image, group, j}), shape[2] - 1), int_imm(0));
+  const Expr capacity = is_onnx ? op.run_size(0) : simplify(shape[1] * shape[2]);
+  std::vector<Expr> row = {next}, cells = {group, box};
+  if (!is_onnx) row.insert(row.begin(), image);
+  if (is_onnx) cells.insert(cells.begin(), image);
+  // Returns the statements that write the row of a box, or of none.
+  auto write = [&](std::vector<Expr> at, bool is_box) {
+    std::vector<Stmt> stores;
+    for (size_t c = 0; c < cells.size(); ++c)
+      stores.push_back(
+          store(results[0], is_box ? cells[c] : int_imm(0), followed_by(at, {int_imm(static_cast<int64_t>(c))})));
+    Expr score = cast_to(load(scores, {image, group, box}), kFloat32);
+    if (!is_onnx) stores.push_back(store(results[1], is_box ? score : zero(kFloat32), at));
+    return stores;
+  };
+  std::vector<Stmt> take = write(row, true);
+  take.push_back(store(total, next + 1, {slot}));
+  Stmt boxes = loop(j, min(load(counts, {image, group}), shape[2]), when(next < capacity, seq(take)));
+  Stmt classes = loop(group, shape[1], boxes);
+  Stmt start = store(total, int_imm(0), {slot});
+  std::vector<Expr> behind = row;
+  behind.back() = next + rest;
+  Stmt fill = loop(rest, capacity - next, seq(write(behind, false)));
+  b.extern_block("collect", is_onnx ? seq({start, loop(image, shape[0], classes), fill})
+                                    : loop(image, shape[0], seq({start, classes, fill})));
+  return b.finish(results);
+}
+
+}  // namespace
+
+std::vector<OpRow> class_suppression_ops() {
+  return {{.name = "relax.vision.all_class_non_max_suppression",
+           .doc = "the boxes that no box of a higher score covers, class by class",
+           .inputs = {{"boxes", "[batch, boxes, 4]"},
+                      {"scores", "[batch, classes, boxes]"},
+                      {"max_output_boxes_per_class", "scalar tensor"},
+                      {"iou_threshold", "scalar tensor"},
+                      {"score_threshold", "scalar tensor"}},
+           .attrs = with_extension(with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
+                                   "above_threshold"),
+           .infer = infer_all_classes,
+           .infer_partial = infer_unknown,
+           .legalize = list_selected,
+           .sizes = RunSizes{.names = {"selected"},
+                             .count = count_selected,
+                             .left = {{"kept", "the boxes that each class keeps, in the order of their scores"},
+                                      {"kept_counts", "how many these are"}},
+                             .infer_left = infer_selected}}};
+}
+
+}  // namespace relaxc

@@ -1,0 +1,28 @@
+// Python's operators on numbers, and its functions of numbers and lists that a schedule may call: len, range,
+// enumerate, min. Internal to tir/schedule/.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "ir/expr.h"
+
+namespace relaxc {
+
+// An operator on two known numbers. `on_floats` computes it when one of them is a float, or the operator is /.
+struct ScriptOperation {
+  std::string_view symbol;
+  BinaryOp op;
+  AttrValue (*on_floats)(double, double);
+  std::optional<int64_t> (*checked)(int64_t, int64_t) = nullptr;  // of operators whose results may overflow
+};
+const ScriptOperation* find_script_operation(std::string_view symbol);  // null for others
+std::optional<double> as_double(const AttrValue& number);
+AttrValue known_number(const Expr& e);  // a number or flag that is known, else the expression
+// Return `and` or `or`, and `not`, of flags and of conditions over dims that are not known.
+AttrValue joined_conditions(bool is_and, const AttrValue& left, const AttrValue& right);
+AttrValue negated_condition(const AttrValue& condition);
+
+// Returns the result; nullopt where this is no such function, or, with an error, where the arguments do not fit.
+std::optional<AttrValue> script_function(std::string_view name, const AttrList& arguments, std::string& error);
+
+}  // namespace relaxc
