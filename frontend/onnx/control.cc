@@ -54,10 +54,9 @@ void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
 class Branch {
  public:
   Branch(Node& n, const char* side) : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {
-    const onnx::GraphProto& graph = n.attr_graph(side);
     body_.branch = std::string(side) + "/";
     KnownInside known(n.graph().context().known);
-    for (const Value& value : body_.import_subgraph(graph)) {
+    for (const Value& value : body_.import_subgraph(n.attr_graph(side))) {
       if (value->poisoned) throw CompileError({});  // reported where it failed
       values_.push_back(value);
     }
@@ -203,8 +202,7 @@ Outputs if_node(Node& n) {
   }
   if (known) {
     GraphImporter side(n.graph(), n.builder());
-    side.is_side = true;
-    side.branch = *known ? "then_branch/" : "else_branch/";
+    side.is_side = true, side.branch = *known ? "then_branch/" : "else_branch/";
     return side.import_subgraph(*known ? then_graph : else_graph);
   }
   Branch then_side(n, "then_branch"), else_side(n, "else_branch");
