@@ -137,8 +137,8 @@ class KernelCaller {
       return refuse(fmt::format("attribute '{}' is {}, and the kernel takes {}", name, text_of_attribute(*value),
                                 to_string(dtype)));
     std::string known = joined(request_.attrs, [](const auto& entry) { return entry.first; });
-    return refuse(fmt::format("it takes '{}', and there is no attribute of that name{}", name,
-                              known.empty() ? "" : "; there are " + known));
+    return refuse(fmt::format("it takes '{}', and there is no attribute of that name{}; {}", name,
+                              known.empty() ? "" : "; there are " + known, remedy_of_absent(name)));
   }
 
   bool check_counts() {
@@ -432,6 +432,10 @@ bool reads_attribute(const UserKernel& kernel, std::string_view name) {
   return std::ranges::any_of(kernel.where.reads, is_read) ||
          std::ranges::any_of(kernel.program->params,
                              [&](const VarRef& param) { return param.type().is<PrimType>() && is_read(param->name); });
+}
+
+std::string remedy_of_absent(std::string_view name) {
+  return fmt::format("for one that a node may leave out write defaults={{\"{}\": ...}} in @S.implements", name);
 }
 
 std::string text_of_dim(const Expr& dim) {

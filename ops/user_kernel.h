@@ -67,6 +67,9 @@ std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const
 // Returns whether a scalar param of the kernel, or its condition, reads the attribute or an item of it.
 bool reads_attribute(const UserKernel& kernel, std::string_view name);
 
+// Returns what to write for an attribute that a node leaves out, and that has no default.
+std::string remedy_of_absent(std::string_view name);
+
 // Returns a dim as messages print it: "(h + 1) // 2".
 std::string text_of_dim(const Expr& dim);
 

@@ -16,6 +16,10 @@ namespace relaxc {
 
 namespace {
 
+const char* kind_of(const KernelRule& rule) {
+  return rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
+}
+
 class KernelApplier {
  public:
   // `only`: the name of the rules that are applied; empty: all are. `uses`: one of each rule.
@@ -117,24 +121,24 @@ class KernelApplier {
   void report(const KernelRule& rule, const Binding& binding, const std::string& refused,
               const std::string& at = {}) const {
     if (!context_.claimed) return;
-    const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
     context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
-                      fmt::format("{} '{}'", kind, rule.name), refused, "", at});
+                      fmt::format("{} '{}'", kind_of(rule), rule.name), refused, "", at});
   }
 
-  // Notes the attributes of a node that a kernel for it knows nothing of.
+  // Notes the attributes of a node that a kernel or rewriter for it knows nothing of.
   void report_unread(const KernelRule& rule, const PatternMatch& match) const {
-    if (rule.node.empty() || !rule.kernel || !context_.report) return;
+    if (rule.node.empty() || !(rule.kernel || rule.replacement) || !context_.report) return;
     std::string names;
     for (const OpenAttr& attr : match.open) {
-      if (std::ranges::count(rule.where.reads, attr.name) > 0 || reads_attribute(*rule.kernel, attr.name)) continue;
+      if (std::ranges::count(rule.where.reads, attr.name) > 0 ||
+          (rule.kernel && reads_attribute(*rule.kernel, attr.name)))
+        continue;
       names += fmt::format("{}{}={}", names.empty() ? "" : ", ", attr.name, to_string(attr.value));
       if (!attr.op.empty()) names += " of " + attr.op;
     }
     if (names.empty()) return;
-    context_.report(
-        note_at(rule.span, fmt::format("kernel '{}' takes node '{}', although it neither reads nor names: {}",
-                                       rule.name, rule.node, names)));
+    context_.report(note_at(rule.span, fmt::format("{} '{}' takes node '{}', although it neither reads nor names: {}",
+                                                   kind_of(rule), rule.name, rule.node, names)));
   }
 
   // Reports and returns why the rule does not have a binding that an earlier one has: it could, or it does not fit.
@@ -304,9 +308,8 @@ void report_unused(const std::vector<RuleUse>& uses, const IRModule& module, std
   for (size_t i = 0; i < uses.size() && context.report; ++i) {
     const KernelRule& rule = (*context.kernels)[i];
     if (!rule.pattern || uses[i].is_used || (!only.empty() && rule.name != only)) continue;
-    const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
     const std::string why = uses[i].refused.empty() ? why_nothing_fits(rule, module) : uses[i].refused;
-    context.report(note_at(rule.span, fmt::format("{} '{}' is used nowhere: {}", kind, rule.name, why)));
+    context.report(note_at(rule.span, fmt::format("{} '{}' is used nowhere: {}", kind_of(rule), rule.name, why)));
   }
 }
 

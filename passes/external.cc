@@ -5,6 +5,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "passes/compose.h"
 #include "passes/graph_rewriter.h"
 #include "passes/groups.h"
@@ -57,12 +58,19 @@ std::vector<VarRef> tensors_used(const NodeRef& value) {
   return result;
 }
 
+using Refusals = std::unordered_map<const NodeHeader*, std::string>;  // by variable
+
 // What a backend takes of a block.
 class BlockClaims {
  public:
+  // `refusals` gets the first reason against each binding that patterns begin at.
   BlockClaims(const BindingBlock& block, const VarSet& used_after, const ExternalCompiler& compiler,
-              const std::vector<ExternalRule>& rules, PassContext& context)
-      : bindings_(block.bindings), used_after_(used_after), compiler_(compiler), context_(context) {
+              const std::vector<ExternalRule>& rules, PassContext& context, Refusals& refusals)
+      : bindings_(block.bindings),
+        used_after_(used_after),
+        compiler_(compiler),
+        context_(context),
+        refusals_(refusals) {
     find_matches(rules);
     if (!matches_.empty()) make_nodes();
   }
@@ -155,6 +163,7 @@ class BlockClaims {
   static bool is_known(const VarRef& var) { return known_shape(var.type()) && tensor_dtype(var.type()); }
 
   void report(const Binding& binding, const std::string& refused) const {
+    if (!refused.empty()) refusals_.try_emplace(binding.var.get(), refused);
     if (!context_.claimed) return;
     context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
                       fmt::format("backend '{}'", compiler_.name), refused});
@@ -297,6 +306,7 @@ class BlockClaims {
   const VarSet& used_after_;
   const ExternalCompiler& compiler_;
   PassContext& context_;
+  Refusals& refusals_;
   std::map<size_t, ExternalMatch> matches_;  // by the position of the last result
   std::vector<Node> nodes_;
   std::unordered_map<const NodeHeader*, size_t> node_of_;  // of a value
@@ -314,11 +324,30 @@ class Claimer {
       BindingBlock copy = block;
       for (Binding& binding : copy.bindings)
         binding.value = map_sequences(binding.value, [&](const Expr& inner) { return sequence(inner); });
-      return BlockClaims(copy, used_after, compiler_, rules_, context_).rewritten(module_);
+      return BlockClaims(copy, used_after, compiler_, rules_, context_, refusals_).rewritten(module_);
+    });
+  }
+
+  // TVM's attribute Codegen says that the function is the backend's; what the backend leaves of it is noted.
+  void report_left(const FunctionRef& function) const {
+    if (!context_.report || function->attrs.get_string(attr_names::kCodegen, "") != compiler_.name) return;
+    bool is_reported = false;
+    for_each_binding(function->body, [&](const Binding& binding) {
+      const Call* call = binding.value.as<Call>();
+      if (is_reported || !call || !call->callee.is<OpRef>() || op_name(binding.value) == ops::kCallTir) return;
+      is_reported = true;
+      const std::string* why = find_value(refusals_, binding.var.get());
+      const std::string op(ops::short_name(op_name(binding.value)));
+      context_.report(note_at(
+          binding.var.span(),
+          fmt::format("backend '{0}' does not take {1} of its function (Codegen=\"{0}\"), which is compiled as that of "
+                      "other functions is: {2}",
+                      compiler_.name, op, why ? *why : "it has no pattern that ends in " + op)));
     });
   }
 
  private:
+  Refusals refusals_;
   IRModule& module_;
   PassContext& context_;
   const ExternalCompiler& compiler_;
@@ -344,8 +373,15 @@ PrimFuncRef with_call(const PrimFuncRef& program, const ExternalCompiler& compil
     body.push_back(store(tensors, word, {int_imm(static_cast<int64_t>(i) - 1)}));
   }
   std::vector<Expr> args = {string_imm(compiler.function), address(buffers[0]), address(*dims), address(tensors)};
-  Expr status = intrinsic("tir.call_extern", std::move(args), kInt32, program.span());
-  body.push_back(make(Assert{equal(status, int_imm(0, kInt32)), {compiler.name + " could not compute this kernel"}},
+  Expr call = intrinsic("tir.call_extern", std::move(args), kInt32, program.span());
+  Buffer status = make_buffer("external_status", kInt32, {int_imm(1)});
+  body.insert(body.begin() + 1, make(AllocBuffer{status, {}}));
+  body.push_back(store(status, call, {int_imm(0)}));
+  const Expr known = load(status, {int_imm(0)});
+  body.push_back(make(Assert{equal(known, int_imm(0, kInt32)),
+                             {compiler.name + " could not compute this kernel: its function returned {}"},
+                             "",
+                             {known}},
                       program.span()));
   PrimFunc result = *program;
   result.body = seq(std::move(body));
@@ -358,7 +394,10 @@ Pass claim_pass(const ExternalCompiler& compiler, const OpTable& ops) {
   auto claim = [compiler, rules = rules_of(compiler, ops)](IRModule module, PassContext& context) {
     return map_uncomposed(std::move(module), context, [&](const FunctionRef& function, IRModule& result) {
       Claimer claimer(result, context, compiler, rules);
-      return cast<Function>(map_sequences(function, [&](const Expr& body) { return claimer.sequence(body); }));
+      FunctionRef claimed =
+          cast<Function>(map_sequences(function, [&](const Expr& body) { return claimer.sequence(body); }));
+      claimer.report_left(claimed);
+      return claimed;
     });
   };
   return {.name = "claim_" + compiler.name, .doc = "leave to " + compiler.name + " what it takes", .on_module = claim};

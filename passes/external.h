@@ -39,9 +39,10 @@ struct ExternalCompiler {
   std::function<std::variant<std::vector<std::byte>, std::string>(const ExternalPart& part)> compile = {};
   // A C function of a library (Tables::add_library):
   //   int32_t function(const void* bytes, const int64_t* dims, void* const* tensors)
-  // The bytes are 64-byte aligned and stay at one address, so that what is made of them once can be kept under it. The
-  // tensors are the inputs, then the outputs, dense and row-major; `dims` has the dims of each in turn. It returns 0;
-  // another value ends the run with an error. Several threads may call it at once.
+  // The bytes are 64-byte aligned and stay at one address while the program lives; other bytes may come to be there
+  // later, so what is made of them once is kept under a hash of their contents. The tensors are the inputs, then the
+  // outputs, dense and row-major; `dims` has the dims of each in turn. It returns 0; another value ends the run with an
+  // error that states it. Several threads may call it at once.
   std::string function = {};
 };
 

@@ -8,6 +8,7 @@
 #include "ir/op_names.h"
 #include "ir/type_relation.h"
 #include "ops/user_kernel.h"
+#include "passes/read_pattern.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/compute.h"
@@ -328,7 +329,9 @@ class PatternMatcher {
       const Expr* value = find_value(state_.values, param.get());
       if (!value && pattern_.is_loose) continue;
       if (!value) {
-        refuse(kWholeDepth, "'{}' is not part of the alternative that matches", param->name);
+        const bool is_unused = std::ranges::count(unused_params(pattern_), param->name) > 0;
+        refuse(kWholeDepth, "'{}' is not part of the {}", param->name,
+               is_unused ? "pattern, so that it matches nothing" : "alternative that matches");
         return std::nullopt;
       }
       result.operands.push_back(*value);

@@ -60,6 +60,7 @@ class KernelReader {
       if (find_decorator(*head, "rewriter", "R")) guarded([&] { rewriter(*head, members); });
     }
     guarded([&] { set_shapes(); });
+    for (const KernelRule& rule : rules_) guarded([&] { check_defaults(rule); });
     find_unused();
     // Patterns that have no kernel are composed for a schedule.
     for (auto& [name, rule] : patterns_) {
@@ -94,10 +95,7 @@ class KernelReader {
     } else if (const Syntax* decorator = find_decorator(line, "pattern", "S")) {
       KernelRule rule{.name = std::string(line.text), .span = file_.span(line)};
       rule.pattern = read_pattern(line, file_, ops_);
-      if (text::is_call(*decorator)) {
-        if (decorator->children.size() > 1) fail(file_.span(*decorator), "S.pattern takes where=lambda ...: ... alone");
-        for (const Syntax::Keyword& keyword : decorator->keywords) pattern_keyword(keyword, rule);
-      }
+      pattern_arguments(*decorator, "S.pattern", rule);
       if (!patterns_.emplace(rule.name, std::move(rule)).second)
         fail(file_.span(line), "pattern '{}' is defined twice", line.text);
     } else {
@@ -117,14 +115,20 @@ class KernelReader {
     }
   }
 
-  void pattern_keyword(const Syntax::Keyword& keyword, KernelRule& rule) {
-    if (keyword.name == "where") {
-      rule.where = condition(*keyword.value);
-    } else if (keyword.name == "node") {
-      rule.node = text_of(*keyword.value);
-    } else {
-      fail(file_.span(keyword), "S.pattern takes where= and node=, not '{}'; attributes stand in its operators",
-           keyword.name);
+  // Reads what stands in the decorator of a pattern or rewriter, if anything does.
+  void pattern_arguments(const Syntax& decorator, std::string_view name, KernelRule& rule) {
+    if (!text::is_call(decorator)) return;
+    if (decorator.children.size() > 1)
+      fail(file_.span(*decorator.children[1]), "{} takes where=lambda ...: ... and node=\"name\" alone", name);
+    for (const Syntax::Keyword& keyword : decorator.keywords) {
+      if (keyword.name == "where") {
+        rule.where = condition(*keyword.value);
+      } else if (keyword.name == "node") {
+        rule.node = text_of(*keyword.value);
+      } else {
+        fail(file_.span(keyword), "{} takes where= and node=, not '{}'; attributes stand in its operators", name,
+             keyword.name);
+      }
     }
   }
 
@@ -337,8 +341,9 @@ class KernelReader {
       for (const Syntax* param : std::span(at.children).first(at.children.size() - 1)) {
         auto value = values.find(param->text);
         if (value == values.end())
-          fail(file.span(*param), "'{}' is neither a dim of the signature nor an attribute; there are: {}", param->text,
-               joined(values, [](const auto& entry) { return entry.first; }));
+          fail(file.span(*param), "'{}' is neither a dim of the signature nor an attribute; there are: {}; {}",
+               param->text, joined(values, [](const auto& entry) { return entry.first; }),
+               remedy_of_absent(param->text));
         names.insert(*value);
       }
       std::string text = "where= ";
@@ -360,7 +365,9 @@ class KernelReader {
   }
   static std::string described(const DimValues& names) {
     return names.empty() ? "" : " for " + joined(names, [](const auto& entry) {
-                                  return fmt::format("{} = {}", entry.first, to_string(entry.second));
+                                  const Expr* dim = entry.second.template as<Expr>();
+                                  return fmt::format("{} = {}", entry.first,
+                                                     dim ? text_of_dim(*dim) : to_string(entry.second));
                                 });
   }
 
@@ -385,6 +392,23 @@ class KernelReader {
     }
   }
 
+  // A default that nothing reads is a name that is wrong.
+  void check_defaults(const KernelRule& rule) const {
+    for (const auto& [name, value] : rule.kernel ? rule.kernel->defaults : Attrs()) {
+      const UserKernel& kernel = *rule.kernel;
+      if (reads_attribute(kernel, name) || (kernel.shape && reads_attribute(*kernel.shape, name)) ||
+          rule.attrs.has(name))
+        continue;
+      std::vector<std::string> known = kernel.where.reads;
+      for (const VarRef& param : kernel.program->params) {
+        if (param.type().is<PrimType>()) known.push_back(param->name);
+      }
+      const std::string near = nearest(name, known);
+      fail(rule.span, "defaults has '{}', which '{}' does not read{}", name, kernel.name,
+           near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+    }
+  }
+
   // Reads a class of TVM's form: @R.rewriter with the functions `pattern` and `replacement`.
   void rewriter(const Line& head, const Lines& members) {
     auto member = [&](std::string_view name) -> const Line& {
@@ -395,9 +419,16 @@ class KernelReader {
     const Line &pattern = member("pattern"), &replacement = member("replacement");
     KernelRule rule{.name = std::string(head.text), .span = file_.span(head)};
     rule.pattern = read_pattern(pattern, file_, ops_);
+    const Syntax& decorator = *find_decorator(head, "rewriter", "R");
+    pattern_arguments(decorator, "R.rewriter", rule);
     uint32_t first = first_line(head);
     std::string only = only_lines(*file_.origin->text, first, *std::ranges::upper_bound(starts_, first));
-    replace_line(only, find_decorator(head, "rewriter", "R")->line, "@I.ir_module");
+    uint32_t last_line = head.line;
+    for (const Syntax* other : head.decorators) {
+      if (other->line > decorator.line) last_line = std::min(last_line, other->line);
+    }
+    for (uint32_t line = decorator.line; line < last_line; ++line) blank_line(only, line);
+    only.insert(start_of_line(only, decorator.line), "@I.ir_module");
     uint32_t end = UINT32_MAX;
     for (const Line* other : members) {
       if (uint32_t line = first_line(*other); line > first_line(pattern)) end = std::min(end, line);
@@ -410,7 +441,7 @@ class KernelReader {
     }
     Diagnostics problems;
     rule.functions = parse_module(only, filename_, ops_, problems);
-    problems.throw_if_errors();
+    point_to_outsiders(problems, head);
     check_replacement(rule.functions, file_.span(replacement), problems);
     for (auto& [name, function] : rule.functions.functions) function = without_symbol(function);
     rule.replacement = rule.functions.graph_function("replacement");
@@ -419,6 +450,22 @@ class KernelReader {
       fail(file_.span(replacement), "the replacement has {} params, and the pattern {}",
            (*rule.replacement)->params.size(), rule.pattern->params.size());
     rules_.push_back(std::move(rule));
+  }
+  // Throws the errors. A replacement that misses a function of the file is told where to put it.
+  void point_to_outsiders(const Diagnostics& problems, const Line& head) const {
+    Diagnostics result;
+    for (Diagnostic problem : problems.all()) {
+      for (const Line* line : file_.lines) {
+        if (line->kind != LineKind::kFunction || !problem.message.ends_with(fmt::format("name '{}'", line->text)))
+          continue;
+        problem.notes = {
+            fmt::format("a rewriter calls the functions of its class alone: move '{0}' into class {1} and "
+                        "call it cls.{0}, where cls = {1}",
+                        line->text, head.text)};
+      }
+      result.add(std::move(problem));
+    }
+    result.throw_if_errors();
   }
   void check_replacement(const IRModule& module, const Span& span, Diagnostics& problems) const {
     for_each_binding(module.graph_function("replacement")->body, [&](const Binding& binding) {

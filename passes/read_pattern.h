@@ -1,4 +1,4 @@
-// Reads patterns. Internal to passes/read_*.cc.
+// Reads patterns. Internal to passes/read_*.cc and passes/pattern.cc.
 #pragma once
 #include "passes/pattern.h"
 #include "tir/schedule/script_body.h"

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/sequence.h"
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
@@ -95,7 +96,14 @@ class GroupRun {
       if (entry.second.is<PrimFunc>() && !equal.contains(entry.first)) programs.push_back(&entry);
     }
     std::vector<std::vector<double>> times(programs.size(), milliseconds_);
-    auto work = [&](size_t i) { on_program(programs[i]->first, programs[i]->second, times[i]); };
+    const std::vector<FunctionRef> callers = graph_functions(module);
+    auto work = [&](size_t i) {
+      try {
+        on_program(programs[i]->first, programs[i]->second, times[i]);
+      } catch (const CompileError& error) {
+        throw at_its_call(error, programs[i]->first, callers);
+      }
+    };
     // The user's rules and reports need not be thread-safe.
     int jobs = context_.schedules.empty() && !context_.scheduled ? context_.jobs : 1;
     for_each_parallel(programs.size(), jobs, [&]() -> IndexedWork { return work; });
@@ -107,6 +115,32 @@ class GroupRun {
     for (const std::vector<double>& of_program : times)
       std::ranges::transform(milliseconds_, of_program, milliseconds_.begin(), std::plus());
     return module;
+  }
+
+  static std::vector<FunctionRef> graph_functions(const IRModule& module) {
+    std::vector<FunctionRef> result;
+    for (const auto& [name, function] : module.functions) {
+      if (function.is<Function>()) result.push_back(cast<Function>(function));
+    }
+    return result;
+  }
+  // Errors of a program that have no place, as a pass made it, get that of the program's call: the model's node.
+  static CompileError at_its_call(const CompileError& error, const std::string& name,
+                                  const std::vector<FunctionRef>& callers) {
+    Span place;
+    for (const FunctionRef& caller : callers) {
+      for_each_binding(caller->body, [&](const Binding& binding) {
+        walk(binding.value, [&](const GlobalVar& callee) {
+          if (place || callee.name != name) return;
+          place = binding.value.span() ? binding.value.span() : binding.var.span();
+        });
+      });
+    }
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      if (!diagnostic.span) diagnostic.span = place;
+    }
+    return CompileError(std::move(diagnostics));
   }
 
   // The rules and callbacks of a user, and rows that a host program added, may do anything for each program.

@@ -159,6 +159,14 @@ void Tables::add(OnnxConverter converter) {
   converters_.push_back(std::move(converter));
 }
 
+void Tables::keep_narrow_weights() {
+  if (std::exchange(keeps_weights_, true)) return;
+  std::vector<std::string>& simplify = find_item(pipelines_, "simplify", &Pipeline::name)->passes;
+  std::ranges::replace(simplify.begin(), std::ranges::find(simplify, "apply_kernels"), "fold_constants",
+                       "fold_parameters");
+  place("fold_constants", {.pipeline = "simplify", .before = "block_channels"});
+}
+
 void Tables::add(ExternalCompiler compiler) {
   claim(Kind::kExternal, compiler.name, find_item(external_compilers_, compiler.name, &ExternalCompiler::name));
   if (compiler.patterns.empty() || !compiler.compile || compiler.function.empty())
@@ -166,12 +174,7 @@ void Tables::add(ExternalCompiler compiler) {
          compiler.patterns.empty() ? "patterns"
          : !compiler.compile       ? "compile"
                                    : "function");
-  if (external_compilers_.empty()) {
-    std::vector<std::string>& simplify = find_item(pipelines_, "simplify", &Pipeline::name)->passes;
-    std::ranges::replace(simplify.begin(), std::ranges::find(simplify, "apply_kernels"), "fold_constants",
-                         "fold_parameters");
-    place("fold_constants", {.pipeline = "simplify", .before = "block_channels"});
-  }
+  keep_narrow_weights();
   add(claim_pass(compiler, *ops_), {{.pipeline = "simplify", .before = "fold_constants"}});
   add(call_pass(compiler), {{.pipeline = "lower_kernels", .after = "simplify_program"}});
   external_compilers_.push_back(std::move(compiler));

@@ -42,7 +42,10 @@ class Tables {
   void add(ScheduleRule rule);
   void add(TensorIntrin intrin);
   void add(OnnxConverter converter);
-  // Adds the passes of another compiler for parts of the graph.
+  // Lets weights in 8 bits stay as the model holds them (the pass fold_parameters) up to the pass fold_constants of
+  // the pipeline simplify, for passes that are placed before that: an accelerator computes with them.
+  void keep_narrow_weights();
+  // Adds the passes of another compiler for parts of the graph, and keeps narrow weights for them.
   void add(ExternalCompiler compiler);
   // Adds the rules and intrinsics of a file of schedules (docs/schedules.md).
   void add_schedules(std::string_view text, const std::string& filename);
@@ -94,7 +97,7 @@ class Tables {
   std::string plugin_;                                           // whose entry runs
   std::vector<std::string> plugins_;
   std::string identity_;  // of them
-  bool has_host_rows_ = false;
+  bool has_host_rows_ = false, keeps_weights_ = false;
 };
 
 const Tables& builtin_tables();

@@ -1,5 +1,6 @@
 // <relaxc/npy.h>: NumPy's .npy files, versions 1 to 3: the tensors of test data, examples and the command line.
 #pragma once
+#include "vm/error.h"
 #include "vm/tensor.h"
 
 namespace relaxc {

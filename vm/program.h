@@ -8,6 +8,7 @@
 // run. Errors: CompileError when loading, RuntimeError when running.
 #pragma once
 #include "vm/builtins.h"
+#include "vm/error.h"
 #include "vm/executable.h"
 #include "vm/file_memory.h"
 #include "vm/profiler.h"

@@ -17,8 +17,7 @@ inline const DType kInt8 = DType::int_(8);
 // The attributes of R.mxu.rows. Of a matrix it takes none.
 struct RowsAttrs {
   std::vector<int64_t> kernel = {1, 1}, strides = {1, 1}, padding = {0, 0, 0, 0}, dilation = {1, 1};
-  int64_t outside = 0;  // the value of pixels in the padding
-  RELAXC_FIELDS(RowsAttrs, kernel, strides, padding, dilation, outside);
+  RELAXC_FIELDS(RowsAttrs, kernel, strides, padding, dilation);
 };
 
 // The attribute of R.mxu.result.

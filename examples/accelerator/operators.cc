@@ -15,6 +15,7 @@ struct Pixels {
   explicit Pixels(const OpCall& op) : attrs(op.attrs<RowsAttrs>()), shape(op.shape(0)) {
     if (op.rank(0) != 2 && op.rank(0) != 4) op.fail("x has rank {}, expected 2 or 4", op.rank(0));
     if (op.dtype(0) != kInt8) op.fail("x is {}, expected int8", to_string(op.dtype(0)));
+    if (op.size() > 1 && (op.rank(1) != 0 || op.dtype(1) != kInt8)) op.fail("outside is not one int8");
     if (shape.size() == 2) shape.insert(shape.end(), {int_imm(1), int_imm(1)});
     height = extent(0), width = extent(1);
     rows = shape[0] * height * width;
@@ -41,7 +42,8 @@ Type infer_rows(const OpCall& op) {
 // Each row holds the elements of one window, in the order of the weight's: channel, row, column (im2col).
 PrimFuncRef rows(const OpCall& op) {
   ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  const std::vector<Buffer> inputs = b.inputs_of(op);
+  const Buffer& x = inputs[0];
   Pixels p(op);
   int64_t kw = p.attrs.kernel[1], window = p.attrs.kernel[0] * kw;
   Buffer y = b.compute("rows", kInt8, *known_shape(infer_rows(op)), [&](Axes i) {
@@ -51,7 +53,7 @@ PrimFuncRef rows(const OpCall& op) {
     Expr is_inside = at_y >= int_imm(0) && at_y < p.shape[2] && at_x >= int_imm(0) && at_x < p.shape[3];
     bool is_matrix = buffer_type(x).shape.size() == 2;
     Expr pixel = load(x, is_matrix ? std::vector{image, c} : std::vector{image, c, at_y, at_x});
-    Expr value = if_then_else(is_inside, pixel, int_imm(p.attrs.outside, kInt8));
+    Expr value = if_then_else(is_inside, pixel, inputs.size() > 1 ? load(inputs[1], {}) : int_imm(0, kInt8));
     return if_then_else(row < p.rows && i[2] < p.columns, value, int_imm(0, kInt8));
   });
   return b.finish({y});
@@ -100,7 +102,8 @@ PrimFuncRef result(const OpCall& op) {
 void add_operators(Tables& tables) {
   tables.add(OpRow{.name = "relax.mxu.rows",
                    .doc = "the windows of an image, or the rows of a matrix, as tiles of 16 rows, padded with zeros",
-                   .inputs = {{"x", "int8, [n, c, h, w] or [m, k]"}},
+                   .inputs = {{"x", "int8, [n, c, h, w] or [m, k]"},
+                              {"outside", "int8, the value of pixels in the padding", OpInput::Arity::kOptional}},
                    .attrs = op_attrs<RowsAttrs>(),
                    .infer = infer_rows,
                    .legalize = rows});

@@ -34,6 +34,10 @@ int main(int argc, char** argv) try {
     fmt::print("{} at {} the host's memory -> {}\n", describe(input), input.raw() == values.data() ? "exactly" : "not",
                describe(output));
   }
+} catch (const relaxc::CompileError& error) {
+  return fmt::print(stderr, "the model cannot be compiled:\n{}\n", error.what()), 1;
+} catch (const relaxc::RuntimeError& error) {
+  return fmt::print(stderr, "the run failed: {}\n", error.what()), 1;
 } catch (const std::exception& error) {
   return fmt::print(stderr, "{}\n", error.what()), 1;
 }

@@ -11,6 +11,8 @@ int main(int argc, char** argv) try {
   relaxc::Tensor input = relaxc::Tensor::empty(shape, relaxc::kFloat32);
   std::fill_n(input.data<float>(), input.size(), 0.5f);
   for (const relaxc::Tensor& output : session.run({input})) fmt::print("{}\n", describe(output));
+} catch (const relaxc::RuntimeError& error) {  // an input that does not fit, for instance
+  return fmt::print(stderr, "the run failed: {}\n", error.what()), 1;
 } catch (const std::exception& error) {
   return fmt::print(stderr, "{}\n", error.what()), 1;
 }

@@ -6,7 +6,7 @@
 namespace relaxc::onnx_import {
 
 void set_scale(Node& n, AttentionCall& call) {
-  if (double scale = n.attr_float("scale", 0); scale != 0) call.scale = scale;
+  if (double scale = n.has_attr("scale") ? n.attr_float("scale", 0) : 0; scale != 0) call.scale = scale;
 }
 Expr as_column(Node& n, const Expr& list) {
   return n.reshape(list, {n.dim_of(list, 0), int_imm(1), int_imm(1), int_imm(1)});

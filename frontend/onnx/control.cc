@@ -53,10 +53,10 @@ void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
 // One branch, whose values become expressions when those of the other one are known, too.
 class Branch {
  public:
-  Branch(Node& n, const onnx::GraphProto& graph)
-      : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {
+  Branch(Node& n, const char* side) : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {
+    body_.branch = std::string(side) + "/";
     KnownInside known(n.graph().context().known);
-    for (const Value& value : body_.import_subgraph(graph)) {
+    for (const Value& value : body_.import_subgraph(n.attr_graph(side))) {
       if (value->poisoned) throw CompileError({});  // reported where it failed
       values_.push_back(value);
     }
@@ -202,10 +202,10 @@ Outputs if_node(Node& n) {
   }
   if (known) {
     GraphImporter side(n.graph(), n.builder());
-    side.is_side = true;
+    side.is_side = true, side.branch = *known ? "then_branch/" : "else_branch/";
     return side.import_subgraph(*known ? then_graph : else_graph);
   }
-  Branch then_side(n, then_graph), else_side(n, else_graph);
+  Branch then_side(n, "then_branch"), else_side(n, "else_branch");
   Expr condition = n.reshape(n.tensor(0), {});
   return joined_branches(n, {&n.proto(), condition}, then_side, else_side, n.graph().may_split());
 }

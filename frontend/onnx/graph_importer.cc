@@ -169,7 +169,7 @@ Value GraphImporter::find(const std::string& name) const {
 }
 Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
   std::string domain = domain_of(node.domain()), op = domain.empty() ? node.op_type() : domain + "." + node.op_type();
-  std::string name = node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
+  std::string name = node.name().empty() ? fmt::format("{}{}_{}", branch, node.op_type(), index) : node.name();
   return {std::make_shared<const Origin>(
       Origin{context_.file->name(), place + printable(name), op.empty() ? "?" : printable(op), nullptr})};
 }

@@ -125,6 +125,8 @@ class GraphImporter {
   std::unordered_map<std::string, int64_t>* function_opsets = nullptr;  // those of the function whose body this is
   // Nodes of a subgraph or function are named behind the node that holds or calls it: this is "loop/call/".
   std::string place;
+  // Both branches of an If may have nodes without a name, whose names then begin with "then_branch/" or "else_branch/".
+  std::string branch;
   bool is_side = false;  // whether this is a side of an If, inlined into the graph around it
 
  private:

@@ -83,7 +83,7 @@ class LinearAttention {
     return {.carried = {state}, .rows = {scaled(n, output)}};
   }
   Expr scaled(Node& n, const Expr& output) {
-    if (double scale = n_.attr_float("scale", 0); scale != 0) return n.scaled(output, scale);
+    if (double scale = n_.has_attr("scale") ? n_.attr_float("scale", 0) : 0; scale != 0) return n.scaled(output, scale);
     Expr size = n.cast(n.op("scalar_to_tensor", {n.simplify(size_)}), kFloat32);
     return n.div(output, n.op("sqrt", {size}));
   }

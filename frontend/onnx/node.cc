@@ -214,17 +214,22 @@ std::vector<int64_t> Node::required_ints(const char* name) {
   const AttributeProto& a = required(name, AttributeProto::INTS);
   return {a.ints().begin(), a.ints().end()};
 }
-int64_t Node::attr_int(const char* name, int64_t otherwise) { return has_attr(name) ? required_int(name) : otherwise; }
+int64_t Node::attr_int(const char* name, int64_t otherwise) {
+  return has_attr(name) ? required_int(name) : default_of(name, otherwise);
+}
 double Node::attr_float(const char* name, double otherwise) {
-  return has_attr(name) ? required(name, AttributeProto::FLOAT).f() : otherwise;
+  if (has_attr(name)) return required(name, AttributeProto::FLOAT).f();
+  default_of(name, static_cast<double>(static_cast<float>(otherwise)));  // as a model stores it
+  return otherwise;
 }
 std::string Node::attr_string(const char* name, std::string otherwise) {
-  return has_attr(name) ? required(name, AttributeProto::STRING).s() : otherwise;
+  return has_attr(name) ? required(name, AttributeProto::STRING).s() : default_of(name, std::move(otherwise));
 }
 std::optional<std::vector<int64_t>> Node::attr_ints(const char* name) {
   return has_attr(name) ? std::optional(required_ints(name)) : std::nullopt;
 }
 std::vector<int64_t> Node::attr_ints(const char* name, size_t count, int64_t otherwise) {
+  if (!has_attr(name)) defaults_.set(name, AttrList(count, AttrValue(otherwise)));
   std::vector<int64_t> values = attr_ints(name).value_or(std::vector<int64_t>(count, otherwise));
   if (values.size() != count) fail("{} has {} numbers, expected {}", name, values.size(), count);
   return values;
@@ -344,6 +349,9 @@ Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optio
   while (!values.empty() && !values.back()) values.pop_back();
   Node node(graph_, proto, *row, opset, std::move(values), span_);
   Outputs all = row->convert(node), result;
+  for (const auto& [name, value] : node.defaults()) {
+    if (row_.has_attribute(name) && !has_attr(name.c_str())) defaults_.set(name, value);
+  }
   if (places.empty()) return all;
   for (size_t i = 0; i < std::min(places.size(), outputs()); ++i)
     result.push_back(all.at(static_cast<size_t>(places[i])));

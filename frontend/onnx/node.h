@@ -130,7 +130,8 @@ class Node {
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
 
-  // ---- Attributes. A converter may read only those that its row lists.
+  // ---- Attributes. A converter may read only those that its row lists. `otherwise` is the operator's default; an
+  // attribute that has none is read behind has_attr().
   bool has_attr(const char* name) const { return find_attr(name) != nullptr; }
   int64_t attr_int(const char* name, int64_t otherwise);
   double attr_float(const char* name, double otherwise);
@@ -147,6 +148,8 @@ class Node {
   DType attr_dtype(const char* name, DType otherwise);
   int64_t required_int(const char* name);
   std::vector<int64_t> required_ints(const char* name);
+  // Returns the defaults of those that were read, and that the node leaves out.
+  const Attrs& defaults() const { return defaults_; }
   // Checks an axis; an error reads "axis is 7, expected -2 to 1".
   int64_t axis(int64_t value, int64_t rank, const char* what = "axis") const;
 
@@ -233,6 +236,11 @@ class Node {
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.
   const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);
+  template <class T>
+  T default_of(const char* name, T value) {
+    defaults_.set(name, value);
+    return value;
+  }
 
   GraphImporter& graph_;
   const onnx::NodeProto& proto_;
@@ -240,6 +248,7 @@ class Node {
   int64_t opset_;
   std::vector<Value> inputs_;
   Span span_;
+  Attrs defaults_ = {};
 };
 
 // Converts a node as a plug-in's row says.

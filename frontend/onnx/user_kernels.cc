@@ -21,9 +21,10 @@ std::string failed_condition(const NodeKernel& row, const Attrs& attrs, const st
   for (const auto& [name, wanted] : row.attrs) {
     const AttrValue* value = attrs.find(name);
     if (!value) value = row.kernel.defaults.find(name);
-    if (!value || !attribute_is(name, *value, wanted, -1))
-      return fmt::format("attribute {} is {}, expected {}", name, value ? text_of_attribute(*value) : "absent",
-                         to_string(wanted));
+    if (!value)
+      return fmt::format("attribute {} is absent, expected {}; {}", name, to_string(wanted), remedy_of_absent(name));
+    if (!attribute_is(name, *value, wanted, -1))
+      return fmt::format("attribute {} is {}, expected {}", name, text_of_attribute(*value), to_string(wanted));
   }
   std::vector<int64_t> gaps;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -42,6 +43,7 @@ std::string failed_condition(const NodeKernel& row, const Attrs& attrs, const st
 struct Converted {
   Expr graph;
   std::vector<Type> outputs;
+  Attrs defaults;  // of attributes that the node leaves out
 };
 std::optional<Converted> convert_alone(const ModelContext& model, const onnx::NodeProto& node, int64_t opset,
                                        const std::vector<Value>& inputs, const Span& span) {
@@ -70,7 +72,7 @@ std::optional<Converted> convert_alone(const ModelContext& model, const onnx::No
       outputs.push_back(importer.tensor_of(output, span));
     }
     std::vector<Type> types = map_each(outputs, [](const Expr& output) { return output.type(); });
-    return Converted{builder.finish(tuple(std::move(outputs))), std::move(types)};
+    return Converted{builder.finish(tuple(std::move(outputs))), std::move(types), view.defaults()};
   } catch (const CompileError&) {
     return std::nullopt;  // the kernel may do what the converter cannot
   }
@@ -187,8 +189,13 @@ std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row,
   const std::optional<Converted> whole = convert(node);
   Attrs known = request.attrs;
   if (whole) add_defaults(row, node, opset, *whole, convert, known);
-  if (std::string why = failed_condition(row, known, inputs); !why.empty()) return why;
   std::vector<OpenAttr> unread = unread_attributes(row, node, request.attrs, whole, convert);
+  for (const auto& [name, value] : whole ? whole->defaults : Attrs()) {
+    if (row.kernel.defaults.has(name)) continue;
+    if (!request.attrs.has(name)) request.attrs.set(name, value);
+    if (!known.has(name)) known.set(name, value);
+  }
+  if (std::string why = failed_condition(row, known, inputs); !why.empty()) return why;
   // Only of operators that are known the defaults are; whoever names one node knows its attributes.
   if (whole && row.node.empty()) {
     request.open = std::move(unread);
@@ -281,6 +288,7 @@ void report_unused_kernels(const ModelContext& context) {
     if (why.empty()) {
       const auto& known = row.node.empty() ? context.types_of_nodes : context.names_of_nodes;
       const std::string& wanted = row.node.empty() ? row.type : row.node;
+      if (known.contains(wanted)) continue;  // an error at its node says more
       const std::string near = nearest(wanted, {known.begin(), known.end()});
       why = fmt::format("the model has no {}{}", row.node.empty() ? wanted : fmt::format("node '{}'", wanted),
                         near.empty() || near == wanted ? "" : fmt::format("; did you mean '{}'?", near));

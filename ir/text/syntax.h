@@ -143,7 +143,8 @@ std::vector<NamedFunction> named_functions(const Line& line);
 // Returns whether the line is a class with @R.rewriter.
 inline bool is_rewriter(const Line& line) {
   return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
-           return decorator->kind == SyntaxKind::kAttribute && decorator->text == "rewriter";
+           const Syntax& head = head_of(*decorator);
+           return head.kind == SyntaxKind::kAttribute && head.text == "rewriter";
          });
 }
 

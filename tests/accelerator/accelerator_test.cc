@@ -66,6 +66,8 @@ TEST_CASE("relaxc runs, compiles and interprets with the matrix unit", "[plugin]
   std::string by_interpreter = relaxc_tool(interpreted).out;  // whose exp differs in the last place
   interpreted.insert(interpreted.end(), {"--plugin", kPlugin});
   CHECK(relaxc_tool(interpreted).out == by_interpreter);
+  interpreted[3] = "--passes=default";  // calls of the runtime as well
+  CHECK(relaxc_tool(interpreted).out == by_interpreter);
   REQUIRE(relaxc_tool({"compile", kNetwork, "--plugin", kPlugin, "-o", folder.at("digits.so")}).exit_code == 0);
   CHECK(relaxc_tool({"run", folder.at("digits.so"), "--dim", "batch=5"}).out == expected);
   CHECK(contains(relaxc_tool({"inspect", folder.at("digits.so")}).out, "libmxu.so\n"));
@@ -135,6 +137,112 @@ TEST_CASE("a product with a zero point that depends on the data has the bits of 
   CHECK(contains(graph, "R.mxu.matmul("));
 }
 
+TEST_CASE("a network between QuantizeLinear and DequantizeLinear runs on the matrix unit", "[plugin]") {
+  test::Folder folder("accelerator");
+  const DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
+  for (bool per_channel : {true, false}) {
+    test::OnnxModel model;
+    // All scales are powers of two, so the sums of the CPU in float32 are exact as well.
+    auto constant = [&](const std::string& name, const std::vector<int64_t>& shape, DType dtype, double first,
+                        double factor = 1) {
+      Tensor value = Tensor::empty(shape, dtype);
+      for (int64_t i = 0; i < value.size(); ++i) value.set_double(i, i % 2 == 0 ? first : first * factor);
+      model.constant(name, value);
+    };
+    auto between = [&](const std::string& from, const std::string& to, const std::string& zero) {
+      model.node("QuantizeLinear", from + " scale " + zero, to + "_8");
+      model.node("DequantizeLinear", to + "_8 scale " + zero, to);
+    };
+    const std::vector<int64_t> scales = per_channel ? std::vector<int64_t>{20} : std::vector<int64_t>{};
+    constant("scale", {}, kFloat32, 0.25), constant("zero", {}, kUInt8, 100), constant("low", {}, kInt8, -120);
+    constant("w_scale", scales, kFloat32, 0.5, 4), constant("w_zero", scales, kInt8, per_channel ? 0 : 2);
+    constant("bias", {20}, kFloat32, 3, -1), constant("c_bias", {9}, kFloat32, -2, 2);
+    constant("c_scale", {}, kFloat32, 0.125), constant("c_zero", {}, kInt8, 0);
+    model.input("x", kFloat32, "n,3,h,9").output("y");
+    Tensor narrow = numbers({20, 3, 3, 3}, kInt8, 7), classes = numbers({9, 20}, kInt8, 5);
+    for (int64_t i = 0; i < narrow.size(); ++i) narrow.set_int(i, narrow.as_int(i) / 2);
+    model.constant("w8", narrow).constant("c8", classes);
+    between("x", "a", "zero");
+    onnx::NodeProto& weight = model.node("DequantizeLinear", "w8 w_scale w_zero", "w");
+    if (per_channel) test::set_int(weight, "axis", 0);
+    onnx::NodeProto& conv = model.node("Conv", "a w bias", "conv");
+    test::set_ints(conv, "pads", {1, 1, 1, 1}), test::set_ints(conv, "strides", {2, 1});
+    model.node("Relu", "conv", "relu");
+    between("relu", "r", "low");
+    model.node("GlobalMaxPool", "r", "pool");
+    model.node("Flatten", "pool", "flat");
+    between("flat", "f", "zero");
+    model.node("DequantizeLinear", "c8 c_scale c_zero", "c");
+    test::set_int(model.node("Gemm", "f c c_bias", "y"), "transB", 1);
+    std::string file = folder.write("qdq.onnx", model.proto().SerializeAsString());
+    std::string graph = relaxc_tool({"opt", file, "--plugin", kPlugin, "--passes=simplify"}).out;
+    INFO(graph);
+    CHECK(contains(graph, "R.mxu.matmul("));
+    CHECK_FALSE(contains(graph, "R.nn.conv2d("));
+    CHECK_FALSE(contains(graph, "R.matmul("));
+    std::vector<std::string> run = {"run", file, "--dim", "n=3", "--dim", "h=11"};
+    const std::string expected = relaxc_tool(run).out;
+    CHECK(contains(expected, "y: float32[3, 9]"));
+    run.insert(run.end(), {"--plugin", kPlugin});
+    CHECK(relaxc_tool(run).out == expected);
+  }
+}
+
+TEST_CASE("pads around a zero point that depends on the data, and pads that do, have the bits of the CPU", "[plugin]") {
+  test::Folder folder("accelerator");
+  const DType kInt8 = DType::int_(8);
+  for (const auto& [auto_pad, is_dynamic] :
+       {std::pair("NOTSET", true), std::pair("SAME_UPPER", true), std::pair("SAME_LOWER", false)}) {
+    INFO(auto_pad);
+    test::OnnxModel model;
+    model.constant("w", numbers({5, 3, 3, 3}, kInt8, 7)).output("y", kInt32);
+    if (is_dynamic) {
+      model.input("x", kFloat32, "n,3,h,v").node("DynamicQuantizeLinear", "x", "q s z");
+    } else {
+      Tensor zero = Tensor::empty({}, kInt8);
+      zero.set_int(0, -9);
+      model.input("q", kInt8, "n,3,h,v").constant("z", zero);
+    }
+    onnx::NodeProto& conv = model.node("ConvInteger", "q w z", "y");
+    test::set_ints(conv, "strides", {2, 3});
+    if (std::string(auto_pad) == "NOTSET") {
+      test::set_ints(conv, "pads", {1, 0, 2, 1});
+    } else {
+      test::set_string(conv, "auto_pad", auto_pad);
+    }
+    std::vector<std::string> run = {"run", folder.write("pads.onnx", model.proto().SerializeAsString())};
+    run.insert(run.end(), {"--dim", "n=2", "--dim", "h=10", "--dim", "v=8"});
+    const std::string expected = relaxc_tool(run).out;
+    CHECK(contains(expected, "y: int32[2, 5, "));
+    run.insert(run.end(), {"--plugin", kPlugin});
+    CHECK(relaxc_tool(run).out == expected);
+    run.push_back("--profile");
+    CHECK(contains(relaxc_tool(run).out, "  matmul / "));
+  }
+}
+
+TEST_CASE("explain says why the matrix unit does not take a quantized product", "[plugin]") {
+  test::Folder folder("accelerator");
+  auto explained = [&](int64_t zero, const std::vector<int64_t>& scales) {
+    test::OnnxModel model;
+    Tensor w_zero = Tensor::empty({}, DType::int_(8));
+    w_zero.set_int(0, zero);
+    model.input("x", DType::int_(8), "m,20").output("y").constant("w8", numbers({20, 6}, DType::int_(8), 3));
+    Tensor one = Tensor::empty({}, kFloat32), scale = Tensor::empty(scales, kFloat32);
+    one.set_double(0, 1);
+    for (int64_t i = 0; i < scale.size(); ++i) scale.set_double(i, 0.5);
+    model.constant("one", one).constant("w_scale", scale).constant("w_zero", w_zero);
+    model.node("DequantizeLinear", "x one", "a");
+    onnx::NodeProto& weight = model.node("DequantizeLinear", scales.empty() ? "w8 w_scale w_zero" : "w8 w_scale", "w");
+    if (!scales.empty()) test::set_int(weight, "axis", 0);
+    model.node("MatMul", "a w", "y");
+    return relaxc_tool({"explain", folder.write("m.onnx", model.proto().SerializeAsString()), "--plugin", kPlugin}).out;
+  };
+  CHECK(contains(explained(0, {}), "pattern 'float_product' of mxu_claim"));
+  CHECK(contains(explained(-100, {}), "the weight has elements of more than 8 bits"));
+  CHECK(contains(explained(0, {20}), "the weight's scale is not one number for each column"));
+}
+
 TEST_CASE("a rule that needs more than the scratchpad has is refused by the lowering step", "[plugin]") {
   test::Folder folder("accelerator");
   auto model_with = [&](int64_t depth) {
@@ -155,6 +263,8 @@ def with_panel(sch):
   Outcome large = relaxc_tool({"run", model_with(8192), "--plugin", kPlugin, "--schedules", rule, "--dim", "m=20"});
   INFO(large.err);
   CHECK(large.exit_code == 1);
+  CHECK(contains(large.err, "product.onnx"));
+  CHECK(contains(large.err, "node 'y'"));
   CHECK(contains(large.err,
                  "'matmul' needs 131072 bytes of the scratchpad up to buffer 'rows_global.mxu', which has 65536"));
   Outcome small = relaxc_tool({"run", model_with(32), "--plugin", kPlugin, "--schedules", rule, "--dim", "m=20"});

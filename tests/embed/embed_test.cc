@@ -46,11 +46,44 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
                    fmt::format("float32[{}, 1, 8, 8] at exactly the host's memory -> float32[{}, 10]", batch, batch)));
   }
   CHECK(must_run({project + "/serve", artifact}) == "float32[2, 10]\n");
+  // Each kind of error can be caught.
+  auto error_of = [](const std::vector<std::string>& argv) {
+    test::Outcome outcome = test::run_program(argv, 60);
+    CHECK(outcome.exit_code == 1);
+    return outcome.err;
+  };
+  std::ofstream(project + "/ints.py") << "@R.function\ndef main(x: R.Tensor((2,), 'int32')):\n    return R.add(x, x)\n";
+  must_run({prefix + "/bin/relaxc", "compile", project + "/ints.py", "-o", project + "/ints.so"});
+  CHECK(contains(error_of({project + "/serve", project + "/ints.so"}), "the run failed: input 'x'"));
+  std::ofstream(project + "/broken.onnx") << "no model";
+  CHECK(
+      contains(error_of({project + "/embed", project + "/broken.onnx", artifact}), "the model cannot be compiled:\n"));
 
   // The runtime needs neither the compiler nor what the compiler needs.
   std::string libraries = must_run({"ldd", project + "/serve"});
   CHECK(contains(libraries, "libfmt"));
   for (const char* name : {"LLVM", "protobuf", "onnx"}) CHECK_FALSE(contains(libraries, name));
+}
+
+TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
+  std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix", project = build + "/pkgconfig";
+  must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
+  fs::remove_all(project);
+  fs::create_directories(project);
+  std::string folder;
+  for (const auto& entry : fs::recursive_directory_iterator(prefix)) {
+    if (entry.path().filename() == "relaxc.pc") folder = entry.path().parent_path();
+  }
+  REQUIRE_FALSE(folder.empty());
+  for (const auto& [program, package] : {std::pair("serve", "relaxc-runtime"), std::pair("embed", "relaxc")}) {
+    must_run({"sh", "-c",
+              fmt::format("c++ -std=c++20 " RELAXC_CXX_FLAGS " {0}/examples/embed/{1}.cc -o {2}/{1} "
+                          "$(PKG_CONFIG_PATH={3} pkg-config --cflags --libs {4})",
+                          RELAXC_SOURCE_DIR, program, project, folder, package)});
+  }
+  const std::string artifact = project + "/digits.so";
+  must_run({project + "/embed", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", artifact});
+  CHECK(must_run({project + "/serve", artifact}) == "float32[2, 10]\n");
 }
 
 TEST_CASE("plug-ins are built against an installed relaxc, and its command loads them", "[embed]") {

@@ -158,6 +158,51 @@ TEST_CASE("a kernel for a node of a known type keeps to its attributes and resul
              "its result 0 is float32(n, 5), and that of ai.onnx::Softmax is float32(n, 4)"));
 }
 
+TEST_CASE("a kernel for a node of a known type knows its attributes' defaults", "[modules]") {
+  auto model = [](int opset, const std::string& node) {
+    return fmt::format(R"(<ir_version: 8, opset_import: ["" : {}, "com.me" : 1]>
+g (float[n, 4] x, float[4] w) => (float[n, 4] y) {{ y = {} }}
+)",
+                       opset, node);
+  };
+  auto said = [&](int opset, const std::string& node, const std::string& decorator, const std::string& more = "") {
+    const std::string w = node.find(", w") == std::string::npos ? "" : R"(, w: T.Buffer(("m",), "float32"))";
+    return said_of(model(opset, node), fill_kernel(decorator, "own", kX + w + ", " + more + kY));
+  };
+  const std::string fits = "kernel 'own': \n", layer_norm = "LayerNormalization (x, w)";
+  CHECK(says(said(13, "Softmax (x)", "@S.implements('ai.onnx::Softmax', axis=-1)").claims, fits));
+  CHECK(says(said(11, "Softmax (x)", "@S.implements('ai.onnx::Softmax', axis=1)").claims, fits));
+  CHECK(says(said(11, "Softmax (x)", "@S.implements('ai.onnx::Softmax', axis=0)").claims,
+             "attribute axis is 1, expected 0"));
+  CHECK(says(said(17, layer_norm,
+                  "@S.implements('ai.onnx::LayerNormalization', where=lambda axis, epsilon: axis == -1 and epsilon < "
+                  "0.001 and epsilon > 0.000001)",
+                  "epsilon: T.float32, ")
+                 .claims,
+             fits));
+  CHECK(says(said(17, layer_norm,
+                  "@S.implements('ai.onnx::LayerNormalization', defaults={'axis': 0}, where=lambda axis: axis == -1)")
+                 .claims,
+             "its condition (where=) does not hold for axis = 0"));
+  // A custom type has no defaults.
+  CHECK(says(said(13, "com.me.Twice (x)", "@S.implements('com.me::Twice', mode='slow')").error,
+             "attribute mode is absent, expected \"slow\"; for one that a node may leave out write "
+             "defaults={\"mode\": ...} in @S.implements"));
+  CHECK(says(said(13, "com.me.Twice (x)", "@S.implements('com.me::Twice')", "factor: T.float32, ").error,
+             "write defaults={\"factor\": ...} in @S.implements"));
+  const Said undecided = said(13, "Relu (x)", "@S.implements('ai.onnx::Relu', where=lambda axis: axis == -1)");
+  CHECK(says(undecided.error, "'axis' is neither a dim of the signature nor an attribute; there are: m, n; for one"));
+  CHECK(undecided.notes == "");
+}
+
+TEST_CASE("a program may implement several things", "[modules]") {
+  const Said said =
+      said_of(kTwoNodes,
+              fill_kernel("@S.implements('com.me::Twice')\n@S.implements('ai.onnx::Softmax', axis=1)", "own", kUnary));
+  CHECK(says(said.claims, "Softmax kernel 'own': \n"));
+  CHECK(says(said.claims, "Twice kernel 'own': it neither reads"));
+}
+
 TEST_CASE("an error behind a kernel's result names the kernel", "[modules]") {
   constexpr const char* kSum = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
 g (float[3, 4] x) => (float[3, 4] y) {
@@ -208,6 +253,13 @@ TEST_CASE("a kernel that does not fit says so in its own terms", "[modules]") {
     return said_of(kTwoNodes, fill_kernel(decorator, "own", kUnary)).error;
   };
   CHECK(says(error("@S.implements('nn.softmax', wher=lambda n: n > 3)"), "no 'wher'; did you mean where=?"));
+  CHECK(says(error("@S.implements('com.me::Twice', defaults={'alhpa': 1.0}, where=lambda alpha: alpha > 0)"),
+             "defaults has 'alhpa', which 'own' does not read; did you mean 'alpha'?"));
+  const std::string schedule = "(sch):\n    pass\n";
+  CHECK(says(said_of(kTwoNodes, kTwice + "@S.schedule('twice', where=lambda n: n == 7)\ndef a" + schedule).error,
+             "S.schedule takes a name alone, not 'where'; a condition is an `assert` among its steps"));
+  CHECK(says(said_of(kTwoNodes, kTwice + "@S.rule('nn.softmax', foo=1)\ndef a" + schedule).error,
+             "S.rule takes a name alone, not 'foo'"));
   CHECK(says(error("@S.implements('nn.softmax', absent=[1])"), "absent= is for nodes of the model"));
   CHECK(says(error("@S.implements('com.me::Twice', absent=['w'])"), "absent= lists the positions of inputs"));
 }
@@ -300,6 +352,50 @@ TEST_CASE("a rewriter whose replacement is of another type does not fit", "[modu
   CHECK(says(why(open, "return R.call_pure_packed('f', x, sinfo_args=(R.Tensor,))"), "rewriter 'Mine': \n"));
   CHECK(says(said_of(kSigmoid, rewriter("x: R.Tensor(('n', 9), 'float32')", "return x")).claims,
              "dim 1 of 'x' is 8, expected 9"));
+}
+
+TEST_CASE("a rewriter takes where= and node= as a pattern does, and nothing else", "[modules]") {
+  auto with = [&](const std::string& arguments) {
+    std::string result = rewriter("x: R.Tensor(('n', 'm'), 'float32')", "return R.exp(x)");
+    return said_of(kSigmoid, result.replace(result.find("rewriter") + 8, 0, arguments));
+  };
+  CHECK(says(with("()").claims, "rewriter 'Mine': \n"));
+  CHECK(says(with("(where=lambda m: m == 8)").claims, "rewriter 'Mine': \n"));
+  CHECK(says(with("(\n    where=lambda m:\n        m == 9)").claims,
+             "rewriter 'Mine': its condition (where=) does not hold for m = 8"));
+  CHECK(says(with("(where=lambda n: n % 2 == 0)").claims, "its condition (where=) is not known to hold for n = n"));
+  CHECK(says(with("(node='v')").claims, "rewriter 'Mine': \n"));
+  CHECK(says(with("(node='vv')").notes, "the model has no sigmoid at 'vv'"));
+  CHECK(says(with("(wher=lambda m: m == 8)").error, "k.py:1:13: error: R.rewriter takes where= and node=, not 'wher'"));
+  CHECK(
+      says(with("('abc')").error, "k.py:1:13: error: R.rewriter takes where=lambda ...: ... and node=\"name\" alone"));
+}
+
+TEST_CASE("a condition is a conjunction of what is known and what is not", "[modules]") {
+  auto claims = [](const std::string& condition) {
+    std::string text = rewriter("x: R.Tensor(('n', 'm'), 'float32')", "return R.exp(x)");
+    return said_of(kSigmoid, text.insert(text.find("rewriter") + 8, "(where=lambda n, m: " + condition + ")")).claims;
+  };
+  const std::string holds = "rewriter 'Mine': \n",
+                    open = "its condition (where=) is not known to hold for m = 8, n = n";
+  for (const char* condition : {"n == 5 or m == 8", "m == 8 or n == 5", "not (n == 5 and m == 9)"})
+    CHECK(says(claims(condition), holds));
+  for (const char* condition : {"n == 5 and m == 8", "m == 8 and not n == 5", "n == 5 or m == 9", "n == 5 or n == 6"})
+    CHECK(says(claims(condition), open));
+  CHECK(says(claims("n == 5 and m == 9"), "its condition (where=) does not hold for m = 8, n = n"));
+  CHECK(
+      says(claims("m if n == 5 else 0"), "cannot be decided for m = 8, n = n: 'n == 5' is not known while compiling"));
+}
+
+TEST_CASE("a replacement that calls a function outside of its class, or takes an unused param, is told", "[modules]") {
+  const std::string program = fill_kernel("", "filled", kUnary),
+                    text =
+                        rewriter("x: R.Tensor(('n', 8), 'float32')",
+                                 "n = T.int64()\n        return R.call_tir(filled, (x,), R.Tensor((n, 8), 'float32'))");
+  CHECK(says(said_of(kSigmoid, program + text).error,
+             "move 'filled' into class Mine and call it cls.filled, where cls = Mine"));
+  CHECK(says(said_of(kSigmoid, rewriter("x, y", "return R.exp(x)")).claims,
+             "rewriter 'Mine': 'y' is not part of the pattern, so that it matches nothing"));
 }
 
 TEST_CASE("a pattern must not read what it computes, and its ways are numbered", "[modules]") {

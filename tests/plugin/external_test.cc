@@ -85,16 +85,20 @@ ExternalCompiler sums(std::vector<std::string>& programs, const std::string& las
           .function = "test_external"};
 }
 
+IRModule module_of(const std::string& text) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(text, "graph.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  return module;
+}
+
 IRModule graph(const std::string& body, const std::string& result) {
   std::string text =
       "@I.ir_module\nclass Module:\n    @R.function\n"
       "    def main(x: R.Tensor((\"n\", 3), \"float32\"), y: R.Tensor((\"n\", 3), \"float32\")):\n"
       "        with R.dataflow():\n" +
       body + "            R.output(" + result + ")\n        return " + result + "\n";
-  Diagnostics diagnostics;
-  IRModule module = parse_module(text, "graph.py", op_table(), diagnostics);
-  diagnostics.throw_if_errors();
-  return module;
+  return module_of(text);
 }
 
 // Compiles with the backend and without, and compares the results.
@@ -226,7 +230,37 @@ TEST_CASE("a run-time function that fails ends the run with an error that names 
   IRModule module = graph("            a = R.negative(x)\n            b = R.add(a, y)\n", "b");
   Session session(compile(module, settings).load());
   Tensor x = Tensor::empty({1, 3}, kFloat32);
-  CHECK_THROWS_WITH(session.run({x, x}), Catch::Contains("sums could not compute this kernel"));
+  CHECK_THROWS_WITH(session.run({x, x}),
+                    Catch::Contains("sums could not compute this kernel: its function returned 1"));
+}
+
+TEST_CASE("what a backend leaves of a function that is for it is noted", "[plugin]") {
+  CompileSettings settings;
+  auto tables = std::make_shared<Tables>();
+  tables->add(
+      ExternalCompiler{.name = "mine",
+                       .patterns = {{"nn.relu", [](const PatternMatch&) { return std::optional("it is cold"); }}},
+                       .compile = [](const ExternalPart&) { return std::vector<std::byte>(1); },
+                       .function = "none"});
+  settings.tables = tables;
+  std::string notes;
+  settings.report = [&](const std::string& line) { notes += line; };
+  auto notes_of = [&](const std::string& op, const std::string& attr) {
+    const std::string type = "R.Tensor((\"n\", 4), \"float32\")", head = "(x: " + type + ") -> " + type + ":\n";
+    notes.clear();
+    compile(module_of("@I.ir_module\nclass Module:\n    @R.function\n    def part" + head + attr + "        y = " + op +
+                      "(x)\n        return y\n    @R.function\n    def main" + head +
+                      "        cls = Module\n        y = cls.part(x)\n        return y\n"),
+            settings);
+    return notes;
+  };
+  const std::string attr = "        R.func_attr({\"Codegen\": \"mine\"})\n",
+                    left = "note: backend 'mine' does not take ";
+  CHECK_THAT(notes_of("R.nn.relu", attr),
+             Catch::Contains(left + "nn.relu of its function (Codegen=\"mine\"), which is compiled as that of other "
+                                    "functions is: nn.relu: it is cold"));
+  CHECK_THAT(notes_of("R.exp", attr), Catch::Contains(left + "exp") && Catch::Contains("no pattern that ends in exp"));
+  CHECK_THAT(notes_of("R.exp", ""), !Catch::Contains(left));
 }
 
 TEST_CASE("a compiler that breaks its promises is named", "[plugin]") {

@@ -85,6 +85,7 @@ TEST_CASE("the fastest tuning record of a program's structure is applied", "[sch
   std::string other = record(6, "[0.01]");
   other.replace(other.find("llvm"), 4, "cuda");
   CHECK_THAT(applied(other + "\n" + records, "").text, Catch::Contains("T.grid(4, 3"));
+  CHECK_THAT(applied(other, "").report, Catch::Contains("the record of line 1 is left out, because it is for 'cuda'"));
   Applied none = applied(record(2, "[0.5]", 16), "");
   CHECK_THAT(none.report, Catch::Contains("no record is of params float32[12, 8], float32[12, 8] and blocks B S12 S8"));
 }

@@ -119,6 +119,21 @@ TEST_CASE("a kernel takes a node of a subgraph or function by its name", "[tools
                  "kernel 'one' is used nowhere: the model has no node 'deep'; did you mean 'outer/inner/deep'?"));
 }
 
+TEST_CASE("nodes without a name in the branches of an If have different names", "[tools]") {
+  NodeNames folder;
+  onnx::ModelProto model = nested();
+  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+    if (node.op_type() != "If") continue;
+    for (onnx::AttributeProto& branch : *node.mutable_attribute()) branch.mutable_g()->mutable_node(0)->clear_name();
+  }
+  const std::string all = folder.write("all.py", odd("all", "\"com.me::Odd\"")),
+                    one = folder.write("one.py", odd("one", "node=\"y/else_branch/Odd_0\""));
+  const std::string out = folder.tool("explain", model, {"--kernels", one, "--kernels", all}).out;
+  INFO(out);
+  CHECK(contains(out, "\ny/then_branch/Odd_0 (com.me.Odd): kernel 'all'\n"));
+  CHECK(contains(out, "\ny/else_branch/Odd_0 (com.me.Odd): kernel 'one'\n"));
+}
+
 TEST_CASE("a condition on an attribute holds for a node that leaves out the default", "[tools]") {
   NodeNames folder;
   std::string kernels = folder.write("k.py", odd("mine", "\"ai.onnx::Softmax\", axis=-1"));

@@ -393,6 +393,28 @@ int32_t c_relu(const relaxc_kernel_args* args) {
              .empty());
 }
 
+TEST_CASE("check reads the arguments of a rewriter as --kernels does", "[tools]") {
+  OwnKernels folder;
+  auto checked = [&](const std::string& arguments) {
+    return own_kernels_tool({"check", folder.write("r.py", "@R.rewriter" + arguments + R"(
+class Mine:
+    @R.function
+    def pattern(x: R.Tensor(("n", 4), "float32")):
+        return R.sigmoid(x)
+    @R.function
+    def replacement(x):
+        return R.exp(x)
+)")});
+  };
+  for (const char* arguments : {"", "()", "(where=lambda n: n == 4)", "(\n    node=\"y\",\n)"}) {
+    const Outcome outcome = checked(arguments);
+    INFO(outcome.err);
+    CHECK(contains(outcome.out, "1 kernels and patterns, no errors"));
+  }
+  CHECK(contains(checked("(foo=1)").err, "r.py:1:13: error: R.rewriter takes where= and node=, not 'foo'"));
+  CHECK(checked("(\"abc\")").exit_code == 1);
+}
+
 TEST_CASE("rules of a file are passes by name", "[tools]") {
   OwnKernels folder;
   std::string rules = folder.write("rules.py", kRules), model = folder.perceptron();

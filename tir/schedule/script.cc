@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "ir/text/printer.h"
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
@@ -51,7 +52,7 @@ class Interpreter {
           schedule_name_ = std::string(line.target->text);
           return Flow::kNext;
         }
-        assign(*line.target, value(*line.value, names_of(*line.target)), line.value);
+        assign(*line.target, value(*line.value, names_of_targets(*line.target)), line.value);
         return Flow::kNext;
       case LineKind::kAugmented: {
         Syntax sum(SyntaxKind::kBinary, line);
@@ -103,27 +104,24 @@ class Interpreter {
     }
   }
 
-  bool truth(const Syntax& at) {
-    AttrValue result = value(at, {});
+  bool truth(const Syntax& at) { return truth_of(at, value(at, {})); }
+  bool truth_of(const Syntax& at, const AttrValue& result) const {
     if (const bool* flag = result.as<bool>()) return *flag;
     if (const int64_t* number = result.as<int64_t>()) return *number != 0;
     if (const AttrList* list = result.as<AttrList>()) return !list->empty();
     if (result.is_none()) return false;
+    const Expr* open = result.as<Expr>();
+    if (open && !is_handle(result)) fail(span(at), "'{}' is not known while compiling", print_expr(*open));
     fail(span(at), "expected True or False, got {}", to_string(result));
+  }
+  // Returns a flag, or a condition over dims that is not known.
+  AttrValue truth_or_condition(const Syntax& at) {
+    AttrValue result = value(at, {});
+    const Expr* open = result.as<Expr>();
+    return open && !is_handle(result) && dtype_of(*open).is_bool() ? result : AttrValue(truth_of(at, result));
   }
 
   static bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
-  // Returns the names that the results of an assigned call get, up to a target that is not a name.
-  static std::vector<std::string> names_of(const Syntax& target) {
-    if (target.kind == SyntaxKind::kName) return {std::string(target.text)};
-    std::vector<std::string> result;
-    for (size_t i = 0; is_list(target) && i < target.children.size(); ++i) {
-      if (target.children[i]->kind != SyntaxKind::kName) break;
-      result.emplace_back(target.children[i]->text);
-    }
-    return result;
-  }
-
   // `from`: the expression that gave the value.
   void assign(const Syntax& target, const AttrValue& value, const Syntax* from = nullptr) {
     if (target.kind == SyntaxKind::kName) {
@@ -290,7 +288,7 @@ class Interpreter {
   }
 
   AttrValue unary(const Syntax& at) {
-    if (at.text == "not") return !truth(*at.children[0]);
+    if (at.text == "not") return negated_condition(truth_or_condition(*at.children[0]));
     // The digits of the smallest number would be out of range without the sign.
     if (at.text == "-" && at.children[0]->text == "9223372036854775808") return std::numeric_limits<int64_t>::min();
     AttrValue operand = value(*at.children[0], {});
@@ -303,8 +301,10 @@ class Interpreter {
   AttrValue arithmetic(const Syntax& at) {
     if (at.kind == SyntaxKind::kUnary) return unary(at);
     if (at.kind == SyntaxKind::kBool) {
-      bool left = truth(*at.children[0]);
-      return at.text == "and" ? left && truth(*at.children[1]) : left || truth(*at.children[1]);
+      const bool is_and = at.text == "and";
+      const AttrValue left = truth_or_condition(*at.children[0]);
+      const bool decides = left.as<bool>() && *left.as<bool>() != is_and;
+      return decides ? left : joined_conditions(is_and, left, truth_or_condition(*at.children[1]));
     }
     AttrValue x = value(*at.children[0], {}), y = value(*at.children[1], {});
     if (at.text == "+" && x.as<AttrList>() && y.as<AttrList>()) {

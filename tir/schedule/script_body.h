@@ -39,6 +39,9 @@ bool is_of_kernels(const text::Line& line);
 // Returns the first line of the definition, that of a decorator if it has any.
 uint32_t first_line(const text::Line& line);
 
+// Returns the names that the results of an assigned call get, up to a target that is not a name.
+std::vector<std::string> names_of_targets(const text::Syntax& target);
+
 std::shared_ptr<const Origin> origin_of(std::string_view text, const std::string& filename);
 // Returns the value of an expression that calls no primitive.
 AttrValue evaluate(const text::Syntax& at, const std::shared_ptr<const Origin>& origin, ScheduleNames names = {});

@@ -34,6 +34,17 @@ uint32_t first_line(const Line& line) {
   return result;
 }
 
+std::vector<std::string> names_of_targets(const Syntax& target) {
+  if (target.kind == SyntaxKind::kName) return {std::string(target.text)};
+  std::vector<std::string> result;
+  const bool is_list = target.kind == SyntaxKind::kTuple || target.kind == SyntaxKind::kList;
+  for (size_t i = 0; is_list && i < target.children.size(); ++i) {
+    if (target.children[i]->kind != SyntaxKind::kName) break;
+    result.emplace_back(target.children[i]->text);
+  }
+  return result;
+}
+
 ScriptFile read_script_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
   ScriptFile file{origin_of(text, filename), {}};
   text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
@@ -121,6 +132,10 @@ void read_decorator(const Syntax& decorator, const Span& span, ScheduleRule& rul
     diagnostics.error(span, "expected @S.schedule(\"function\") or @S.rule(\"operator\")");
     return;
   }
+  for (const Syntax::Keyword& keyword : decorator.keywords)
+    diagnostics.error(Span{span.origin, keyword.line, keyword.column, keyword.length},
+                      "S.{} takes a name alone, not '{}'; a condition is an `assert` among its steps", what,
+                      keyword.name);
   std::string error, name = text::unquote(decorator.children[1]->text, error);
   std::string& of = what == "schedule" ? rule.function : rule.op;
   if (!of.empty()) diagnostics.error(span, "'{}' has @S.{}(\"{}\") already", rule.name, what, of);

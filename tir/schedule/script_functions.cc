@@ -37,6 +37,18 @@ AttrValue known_number(const Expr& e) {
   return dtype_of(e).is_bool() ? AttrValue(*number != 0) : AttrValue(*number);
 }
 
+// One side may decide what the other leaves open.
+AttrValue joined_conditions(bool is_and, const AttrValue& left, const AttrValue& right) {
+  const bool *a = left.as<bool>(), *b = right.as<bool>();
+  if (a) return *a == is_and ? right : left;
+  if (b) return *b == is_and ? left : right;
+  return known_number(simplify(binary(is_and ? BinaryOp::kAnd : BinaryOp::kOr, *left.as<Expr>(), *right.as<Expr>())));
+}
+AttrValue negated_condition(const AttrValue& condition) {
+  const bool* known = condition.as<bool>();
+  return known ? AttrValue(!*known) : known_number(simplify(!*condition.as<Expr>()));
+}
+
 namespace {
 
 constexpr int64_t kMostItems = 1'000'000;

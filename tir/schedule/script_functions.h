@@ -18,6 +18,9 @@ struct ScriptOperation {
 const ScriptOperation* find_script_operation(std::string_view symbol);  // null for others
 std::optional<double> as_double(const AttrValue& number);
 AttrValue known_number(const Expr& e);  // a number or flag that is known, else the expression
+// Return `and` or `or`, and `not`, of flags and of conditions over dims that are not known.
+AttrValue joined_conditions(bool is_and, const AttrValue& left, const AttrValue& right);
+AttrValue negated_condition(const AttrValue& condition);
 
 // Returns the result; nullopt where this is no such function, or, with an error, where the arguments do not fit.
 std::optional<AttrValue> script_function(std::string_view name, const AttrList& arguments, std::string& error);

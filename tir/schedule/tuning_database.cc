@@ -213,6 +213,7 @@ struct TuningRecord {
   AttrValue trace;
   double seconds;
   Structure structure;
+  std::string other_target = {};  // for which it is, if not for a CPU
 };
 
 std::vector<std::pair<int64_t, AttrValue>> json_lines(const TuningFile& file) {
@@ -267,12 +268,12 @@ std::optional<std::vector<std::string>> params_of(const AttrValue& arguments) {
   return list ? std::optional(result) : std::nullopt;
 }
 
-// Schedules for other processors bind threads.
-bool is_for_cpu(const AttrValue& target) {
+// Returns the kind of the target if it is not a CPU, whose schedules bind threads; else "".
+std::string other_target(const AttrValue& target) {
   const Attrs* entries = target.as<Attrs>();
   const AttrValue* kind = entries ? entries->find("kind") : target.as<std::string>() ? &target : nullptr;
   const std::string* name = kind ? kind->as<std::string>() : nullptr;
-  return !name || name->starts_with("llvm") || *name == "c";
+  return !name || name->starts_with("llvm") || *name == "c" ? "" : name->substr(0, name->find(' '));
 }
 
 std::vector<TuningRecord> read_records(const TuningFile& records, const TuningFile& workloads) {
@@ -293,20 +294,23 @@ std::vector<TuningRecord> read_records(const TuningFile& records, const TuningFi
     if (!workloads.text.empty() && *index >= std::ssize(structures))
       fail({}, "{}:{}: the record is of workload {}; '{}' has {}", records.name, line, *index, workloads.name,
            structures.size());
-    if (!is_for_cpu((*parts)[2])) continue;
     Structure structure = structures.empty() ? Structure() : structures[static_cast<size_t>(*index)];
     if (auto params = params_of((*parts)[3])) structure.params = params;
     if (!structure.params && !structure.blocks) continue;  // nothing says what it is for
-    result.push_back({line, (*parts)[0], mean_seconds((*parts)[1]), structure});
+    result.push_back({line, (*parts)[0], mean_seconds((*parts)[1]), structure, other_target((*parts)[2])});
   }
   std::ranges::stable_sort(result, {}, &TuningRecord::seconds);
   return result;
 }
 
-bool matches(const Structure& record, const Structure& program) {
+bool is_of(const Structure& record, const Structure& program) {
   if (!program.params || (record.params && *record.params != *program.params)) return false;
   return !record.blocks ||
          std::ranges::equal(*record.blocks, *program.blocks, {}, &BlockShape::axes, &BlockShape::axes);
+}
+
+bool matches(const TuningRecord& record, const Structure& program) {
+  return record.other_target.empty() && is_of(record.structure, program);
 }
 
 // Returns the record's trace with the program's names of the blocks.
@@ -329,7 +333,7 @@ void apply_records(Schedule& schedule, const std::vector<TuningRecord>& records,
   Structure structure = structure_of(*program);
   std::string why;
   for (const TuningRecord& record : records) {
-    if (!matches(record.structure, structure)) continue;
+    if (!matches(record, structure)) continue;
     try {
       Trace trace = trace_for(record, structure);
       Schedule trial(program, {.show_program = false});
@@ -351,9 +355,13 @@ ScheduleRule tuned_rule(const TuningFile& records, const TuningFile& workloads) 
   rule.doc = "programs that a record of MetaSchedule was measured on";
   rule.fits = [all](const PrimFuncRef& program, const Target&, Decisions&) -> std::optional<std::string> {
     Structure structure = structure_of(*program);
-    if (std::ranges::any_of(*all, [&](const TuningRecord& one) { return matches(one.structure, structure); }))
+    if (std::ranges::any_of(*all, [&](const TuningRecord& one) { return matches(one, structure); }))
       return std::nullopt;
     if (!structure.params) return "it has params that are not buffers";
+    for (const TuningRecord& one : *all) {
+      if (is_of(one.structure, structure))
+        return fmt::format("the record of line {} is left out, because it is for '{}'", one.line, one.other_target);
+    }
     return fmt::format("no record is of params {} and blocks {}", joined(*structure.params),
                        joined(*structure.blocks, [](const BlockShape& one) { return one.name + " " + one.axes; }));
   };
