@@ -45,8 +45,8 @@ Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explain
   and ONNX Runtime (ONNX's reference moves the coordinate itself onto the outermost pixel).
   Halfway between two pixels `nearest` goes to the even one in planes and away from 0 in volumes, as ONNX's test data do.
 - **Cast** and **CastLike**: NaN becomes -0 in float4_e2m1fn, which has no NaN, as in ONNX's test data and in ml_dtypes
-  (ONNX's table says 6). A bool becomes the text `True` or `False`, as in ONNX's reference (ONNX Runtime: `1` or `0`). Floats
-  become integers of 4 and 2 bits by truncation, as for all other integers.
+  (ONNX's table says 6). A bool becomes the text `True` or `False`, as in ONNX's reference (ONNX Runtime: `1` or `0`). A whole
+  float becomes `2.0` (ONNX Runtime: `2`). Floats become integers of 4 and 2 bits by truncation, as for all other integers.
 - **NonZero** of a scalar is [0, N], as the text says (NumPy and ONNX Runtime: [1, N]).
 - **Slice** with a negative step: a start before the first element is the first element, as in ONNX Runtime.
 - **ReduceMean** of integers is computed in float64 and truncated; other sums of integers wrap around.
@@ -57,6 +57,7 @@ Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explain
   in each step, as DynamicQuantizeLinear does.
 - **TreeEnsembleClassifier** with positive weights for one of two classes and no transform: the other class has what is
   left of 1, as in ONNX's reference. With weights for both classes the larger score wins.
+- **post_transform** of ai.onnx.ml changes a single score of a row only where it is `PROBIT`, as in ONNX Runtime.
 - **Resize** of opset 10, which has no `nearest_mode`, rounds down, as torch does.
 )";
 
