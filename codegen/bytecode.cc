@@ -295,12 +295,13 @@ class FunctionLowering {
     const Select* choice = values->values[0].as<Select>();
     return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
   }
-  // Returns which dims a check compares, " (n and m)", where that is short.
+  // Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do.
   static std::string dims_of_check(const Binding& binding) {
     constexpr size_t kLongest = 60;
     const Expr &actual = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
     std::string dims = fmt::format(" ({} and {})", print_expr(actual), print_expr(expected));
-    bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos;
+    bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos &&
+                    !holds<Select>(actual) && !holds<Select>(expected);
     return is_plain ? dims : std::string();
   }
   void lower_cast(const Binding& binding) {

@@ -40,7 +40,7 @@ bool Parser::define_free_vars(const Line& line) {
     }
     const Entity* known = lookup(name_of_target(*targets[i]));
     if (!known || !known->is_dim || !known->expr) {
-      undefined_.insert(define_var(*targets[i], *types[i]).get());
+      add_undefined(define_var(*targets[i], *types[i]));
     } else if (DType stated = dtype_of(*known->expr);
                stated != types[i]->as<PrimType>()->dtype && !callee_path(*values[i]).ends_with(".sym_var")) {
       fail(*targets[i],

@@ -33,7 +33,7 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
     work.pop_back();
     if (!node) continue;
     if (is_name(*node) && !lookup(node->text) && !prefixes_.contains(node->text))
-      undefined_.insert(define_dim(node->text, otherwise, *node).get());
+      add_undefined(define_dim(node->text, otherwise, *node));
     work.insert(work.end(), node->children.begin(), node->children.end());
   }
   return adapt(scalar_value(*parsed), otherwise, *parsed);
@@ -130,7 +130,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     std::optional<Type> made = is_call(item) ? free_var_type(item, false) : std::nullopt;
     if (!made || !made->as<PrimType>()->dtype.is_integral()) return dim(item, kInt32);
     VarRef var = make_var(name, *made, span(item));
-    undefined_.insert(var.get());
+    add_undefined(var);
     return var;
   };
   if (const Syntax* strides = arg(call, first + 3, "strides"); !is_none(strides)) {
@@ -139,7 +139,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
       // Of ("stride", "stride") each is a variable.
       bool again = item->kind == SyntaxKind::kString && !texts.insert(item->text).second;
       if (again) type.strides.push_back(make_var(string(*item), prim_type(kInt32), span(*item)));
-      if (again) undefined_.insert(type.strides.back().get());
+      if (again) add_undefined(type.strides.back());
       if (!again) type.strides.push_back(number(*item, "stride"));
     }
     if (!type.strides.empty() && type.strides.size() != type.shape.size())

@@ -538,7 +538,8 @@ class Parser {
   std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;
   bool has_blocks_ = false;                          // of the program that is being read
-  std::unordered_set<const NodeHeader*> undefined_;  // variables that no parameter or window defines yet
+  void add_undefined(const Expr& var) { undefined_.emplace(var.get(), var); }
+  std::unordered_map<const NodeHeader*, Expr> undefined_;  // variables that no parameter or window defines yet
   std::unordered_map<const NodeHeader*, Range> loops_;
   int statement_depth_ = 0;
   // Graph functions.

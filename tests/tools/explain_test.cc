@@ -252,8 +252,8 @@ TEST_CASE("explain goes on behind a node that is wrong, and in the branches of o
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 3);
   CHECK(contains(outcome.out, "z (If): nothing: the types of values in it are not known\n"));
-  CHECK(contains(outcome.out, "z/Odd_1 (com.me.Odd): nothing: operator com.me.Odd is not supported"));
-  CHECK(contains(outcome.out, "z/Relu_0 (Relu): not known, because nothing implements 'z' around it\n"));
+  CHECK(contains(outcome.out, "z/then_branch/Odd_1 (com.me.Odd): nothing: operator com.me.Odd is not supported"));
+  CHECK(contains(outcome.out, "z/then_branch/Relu_0 (Relu): not known, because nothing implements 'z' around it\n"));
   CHECK(contains(outcome.out, "y (Neg): nothing: the type of its input 'z' is not known: nothing implements node 'z'"));
 }
 
