@@ -39,10 +39,12 @@ std::string patterns(const std::string& name, const std::string& operands) {
 }
 // QLinearConv, ConvInteger, QLinearMatMul, MatMulInteger.
 std::string integer_patterns() { return patterns("", "    a = xi\n    b = wi\n"); }
-// Operators between DequantizeLinear and QuantizeLinear.
+// Operators between DequantizeLinear and QuantizeLinear. A scale of 1 is not in the graph.
 std::string float_patterns() {
-  return patterns("float_", R"(    a = R.multiply(R.astype(xi, dtype="float32"), x_scale)
-    b = R.multiply(R.astype(wi, dtype="float32"), w_scale)
+  return patterns("float_", R"(    xf = R.astype(xi, dtype="float32")
+    a = R.multiply(xf, x_scale) | xf
+    wf = R.astype(wi, dtype="float32")
+    b = R.multiply(wf, w_scale) | wf
 )");
 }
 
@@ -115,7 +117,7 @@ struct Weight {
   int64_t depth, columns;
   std::vector<int64_t> kernel;  // of a convolution
   std::vector<int64_t> values;  // minus their zero points, a column after the other
-  std::vector<double> scales;   // a column's; none: 1
+  std::vector<double> scales;   // a column's
 };
 
 // Returns a number for each column, from a tensor that broadcasts to the weight: one number, or one along `axis`.
@@ -134,11 +136,13 @@ std::variant<Weight, std::string> weight_of(const PatternMatch& match) {
   const bool is_image = match.attrs.has("data_layout"), is_turned = match.values.contains("turned");
   if (tensor.shape().size() != (is_image ? 4u : 2u)) return "the operands are not matrices";
   if (tensor.size() == 0) return "the weight is empty";
+  if (!tensor.dtype().is_int() && !tensor.dtype().is_uint()) return "the weight does not have whole numbers";
   const size_t axis = is_image || is_turned ? 0 : 1;
   Weight result;
   result.columns = tensor.shape()[axis], result.depth = tensor.size() / result.columns;
   if (is_image) result.kernel = {tensor.shape()[2], tensor.shape()[3]};
   std::vector<double> zero(static_cast<size_t>(result.columns));
+  result.scales.assign(zero.size(), 1);
   if (std::optional<Expr> given = member(match, "w_zero")) {
     auto numbers = by_column(constant_of(*given), tensor, axis);
     if (!numbers) return "the weight's zero point is not one number for each column";
@@ -200,10 +204,11 @@ std::variant<Expr, std::string> tiles_of(const PatternMatch& match, Operand x, c
   return builder.op("mxu.rows", pads ? std::vector{x.x, *x.outside} : std::vector{x.x}, rows);
 }
 
-std::variant<Expr, std::string> on_unit(const PatternMatch& match, Builder& builder) {
+// Returns the match's result, of the dtype that its pattern has, on the unit.
+std::variant<Expr, std::string> on_unit(DType dtype, const PatternMatch& match, Builder& builder) {
   const Type& type = match.results[0].type();
   const std::optional<Expr> x_scale = member(match, "x_scale");
-  if (tensor_dtype(type) != (x_scale ? kFloat32 : kInt32)) return "the result has another dtype";
+  if (tensor_dtype(type) != dtype) return "the result has another dtype";
   if (x_scale && !has_one_element(*x_scale)) return "the scale of the first operand has more than one element";
   auto weight = weight_of(match);
   if (const std::string* why = std::get_if<std::string>(&weight)) return *why;
@@ -213,12 +218,13 @@ std::variant<Expr, std::string> on_unit(const PatternMatch& match, Builder& buil
   auto tiles = tiles_of(match, std::get<Operand>(x), matrix, builder);
   if (const std::string* why = std::get_if<std::string>(&tiles)) return *why;
   Expr sum = product(std::get<Expr>(tiles), std::get<Operand>(x).zero, matrix, *known_shape(type), builder);
-  if (!x_scale) return sum;
+  if (dtype == kInt32) return sum;
   const bool is_image = !matrix.kernel.empty();
   Tensor scales =
       Tensor::empty(is_image ? std::vector<int64_t>{matrix.columns, 1, 1} : std::vector{matrix.columns}, kFloat32);
   for (int64_t n = 0; n < matrix.columns; ++n) scales.set_double(n, matrix.scales[static_cast<size_t>(n)]);
-  Expr scale = builder.op("multiply", {constant(scales), reshape(*x_scale, {}, builder)});
+  Expr scale = constant(scales);
+  if (x_scale) scale = builder.op("multiply", {scale, reshape(*x_scale, {}, builder)});
   return builder.op("multiply", {builder.op("astype", {sum}, Attrs{{"dtype", kFloat32}}), scale});
 }
 
@@ -226,9 +232,13 @@ std::variant<Expr, std::string> on_unit(const PatternMatch& match, Builder& buil
 
 void add_claim(Tables& tables) {
   tables.keep_narrow_weights();
-  tables.add(pattern_pass("mxu_claim", "compute products of int8 on the matrix unit",
-                          {{integer_patterns(), on_unit}, {float_patterns(), on_unit}}, tables.ops()),
-             {{.pipeline = "simplify", .before = "fold_constants"}});
+  auto on_unit_in = [](DType dtype) {
+    return [dtype](const PatternMatch& match, Builder& builder) { return on_unit(dtype, match, builder); };
+  };
+  tables.add(
+      pattern_pass("mxu_claim", "compute products of int8 on the matrix unit",
+                   {{integer_patterns(), on_unit_in(kInt32)}, {float_patterns(), on_unit_in(kFloat32)}}, tables.ops()),
+      {{.pipeline = "simplify", .before = "fold_constants"}});
 }
 
 }  // namespace mxu

@@ -223,7 +223,7 @@ TEST_CASE("pads around a zero point that depends on the data, and pads that do, 
 
 TEST_CASE("explain says why the matrix unit does not take a quantized product", "[plugin]") {
   test::Folder folder("accelerator");
-  auto explained = [&](int64_t zero, const std::vector<int64_t>& scales) {
+  auto model_of = [&](int64_t zero, const std::vector<int64_t>& scales) {
     test::OnnxModel model;
     Tensor w_zero = Tensor::empty({}, DType::int_(8));
     w_zero.set_int(0, zero);
@@ -236,9 +236,16 @@ TEST_CASE("explain says why the matrix unit does not take a quantized product", 
     onnx::NodeProto& weight = model.node("DequantizeLinear", scales.empty() ? "w8 w_scale w_zero" : "w8 w_scale", "w");
     if (!scales.empty()) test::set_int(weight, "axis", 0);
     model.node("MatMul", "a w", "y");
-    return relaxc_tool({"explain", folder.write("m.onnx", model.proto().SerializeAsString()), "--plugin", kPlugin}).out;
+    return folder.write("m.onnx", model.proto().SerializeAsString());
   };
-  CHECK(contains(explained(0, {}), "pattern 'float_product' of mxu_claim"));
+  auto explained = [&](int64_t zero, const std::vector<int64_t>& scales) {
+    return relaxc_tool({"explain", model_of(zero, scales), "--plugin", kPlugin}).out;
+  };
+  // The scale of x is 1, so that no multiplication by it is left.
+  CHECK(contains(explained(0, {}), "y (MatMul): pattern 'float_product' of mxu_claim"));
+  const std::string file = model_of(0, {}), expected = relaxc_tool({"run", file, "--dim", "m=3"}).out;
+  CHECK(contains(expected, "y: float32[3, 6]"));
+  CHECK(relaxc_tool({"run", file, "--dim", "m=3", "--plugin", kPlugin}).out == expected);
   CHECK(contains(explained(-100, {}), "the weight has elements of more than 8 bits"));
   CHECK(contains(explained(0, {20}), "the weight's scale is not one number for each column"));
 }
