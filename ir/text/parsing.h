@@ -537,7 +537,7 @@ class Parser {
   std::vector<BlockState*> blocks_;
   std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;
-  bool has_blocks_ = false;                          // of the program that is being read
+  bool has_blocks_ = false;  // of the program that is being read
   void add_undefined(const Expr& var) { undefined_.emplace(var.get(), var); }
   std::unordered_map<const NodeHeader*, Expr> undefined_;  // variables that no parameter or window defines yet
   std::unordered_map<const NodeHeader*, Range> loops_;
