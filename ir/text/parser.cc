@@ -210,7 +210,10 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     return;
   }
   const bool names = top && names_functions(line);
-  if (type_variables(line) || is_kept || (top && te_->creates(line)) || names) return;
+  if (type_variables(line) || is_kept) return;
+  const bool creates = top && te_->creates(line);
+  if (creates) is_schedule_step(line);  // sch = tvm.tir.Schedule(te.create_prim_func([A, B])) names a schedule, too
+  if (creates || names) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
   if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {
