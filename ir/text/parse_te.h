@@ -48,10 +48,11 @@ struct Parser::TeReader {
     VarRef var;
     IterVar axis;
   };
+  using Combine = std::function<std::vector<Expr>(const std::vector<Expr>& before, const std::vector<Expr>& value)>;
   // The values of a stage at one point; of a reduction, what they are combined with.
   struct Pieces {
     std::vector<Expr> values, identity;
-    std::function<std::vector<Expr>(const std::vector<Expr>& before, const std::vector<Expr>& value)> combine;
+    Combine combine;
   };
 
   const Syntax* creation(const Syntax* at);
@@ -134,6 +135,7 @@ struct Parser::TeReader {
                            std::vector<Expr>& indices);
   Pieces pieces_of(const Syntax& at, std::vector<Loop>& loops);
   void own_reducer(const Syntax& reducer, const Syntax& at, Pieces& pieces);
+  static Combine combine_where(const Expr& test, Combine combine);
   std::string unique(const std::string& name);
 
   Parser& in;

@@ -202,6 +202,7 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
     Expr test = in.condition(*where);
     for (size_t i = 0; i < result.values.size(); ++i)
       result.values[i] = if_then_else(test, result.values[i], result.identity[i]);
+    if (!row) result.combine = combine_where(substitute(test, of_axes), std::move(result.combine));
   }
   for (Expr& value : result.values) value = substitute(value, of_axes);
   if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init)) {
@@ -212,6 +213,15 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
       result.identity[i] = in.adapt(in.scalar_value(*firsts[i]), dtype_of(result.values[i]), *firsts[i]);
   }
   return result;
+}
+
+// Returns a reducer that leaves out what fails the test, whatever its identity is.
+Parser::TeReader::Combine Parser::TeReader::combine_where(const Expr& test, Combine combine) {
+  return [=](const std::vector<Expr>& before, const std::vector<Expr>& value) {
+    std::vector<Expr> result = combine(before, value);
+    for (size_t i = 0; i < result.size(); ++i) result[i] = select(test, result[i], before[i]);
+    return result;
+  };
 }
 
 // Reads te.comm_reducer(lambda x, y: x * y, lambda t: tvm.tir.const(1, t), name="prod").
