@@ -232,7 +232,7 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
   const Entity* known = is_name(target) ? scopes_.find_here(target.text) : nullptr;
   if (known && known->expr && known->expr->type().is<BufferType>())
     fail(target, "'{}' is a buffer already; give this one another name", target.text);
-  Attrs annotations = optional_attrs(keyword(call, "annotations"));
+  Attrs annotations = this->annotations(keyword(call, "annotations"));
   VarRef var = define_var(target, make(std::move(buffer_type), span(call)),
                           form->is_cell ? Entity::Form::kCell : Entity::Form::kValue);
   // Before 0.24, T.alloc_buffer belongs to the enclosing block, wherever it stands; later it is a statement.

@@ -219,6 +219,15 @@ Attrs Parser::attrs(const Syntax& at) {
   }
   return result;
 }
+Attrs Parser::annotations(const Syntax* at) {
+  Attrs result;
+  for (const auto& [key, value] : optional_attrs(at)) {
+    const Expr* typed = value.as<Expr>();
+    auto number = typed && !key.starts_with("user.") ? as_int(*typed) : std::nullopt;
+    result.set(key, number && !dtype_of(*typed).is_bool() ? AttrValue(*number) : value);
+  }
+  return result;
+}
 
 Attrs read_dictionary(const Source& source) {
   static const OpTable kNoOps({});

@@ -300,7 +300,7 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
   if (path == "T.reads") state.block.reads = regions(call);
   if (path == "T.writes") state.block.writes = regions(call);
   if (path == "T.block_attr") {
-    for (const auto& [key, value] : attrs(required(call, 0, "attrs"))) {
+    for (const auto& [key, value] : annotations(&required(call, 0, "attrs"))) {
       const AttrValue* before = state.block.annotations.find(key);
       if (before && *before != value)
         fail(line, "key '{}' is given twice, as {} and {}", key, to_string(*before), to_string(value));

@@ -122,7 +122,7 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   if (axis) result.thread = thread_tag(*axis);
   if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
     fail(call, "'thread' belongs to T.thread_binding, and is required there");
-  result.annotations = optional_attrs(keyword(call, "annotations"));
+  result.annotations = annotations(keyword(call, "annotations"));
   return result;
 }
 
@@ -261,7 +261,7 @@ void Parser::allocate(const Syntax& call, const Syntax& target) {
   BufferType type{};
   type.dtype = dtype(required(call, 1, "dtype"));
   type.shape = dims(required(call, is_const ? 2 : 0, "extents"), kInt32);
-  Attrs annotations = optional_attrs(arg(call, is_const ? 3 : 4, "annotations"));
+  Attrs annotations = this->annotations(arg(call, is_const ? 3 : 4, "annotations"));
   std::optional<Expr> contents;
   if (is_const) {
     contents = relaxc::constant(allocated_contents(call, type), span(call));
