@@ -222,8 +222,9 @@ Attrs Parser::attrs(const Syntax& at) {
 Attrs Parser::annotations(const Syntax* at) {
   Attrs result;
   for (const auto& [key, value] : optional_attrs(at)) {
-    const Expr* typed = value.as<Expr>();
-    auto number = typed && !key.starts_with("user.") ? as_int(*typed) : std::nullopt;
+    const bool is_schedule = key.starts_with("pragma_") || key.starts_with("meta_schedule.");
+    const Expr* typed = is_schedule ? value.as<Expr>() : nullptr;
+    auto number = typed ? as_int(*typed) : std::nullopt;
     result.set(key, number && !dtype_of(*typed).is_bool() ? AttrValue(*number) : value);
   }
   return result;

@@ -200,7 +200,7 @@ class Parser {
   // Adds the attributes of R.func_attr({...}) and of similar calls.
   void add_attrs(const Syntax& call, Attrs& to);
   Attrs optional_attrs(const Syntax* at) { return is_none(at) ? Attrs() : attrs(*at); }
-  // Reads annotations of a statement. T.int64(16) is the number 16 there, but for keys of users, which keep its dtype.
+  // Reads annotations of a statement. T.int64(16) is the number 16 for pragmas and the keys of MetaSchedule.
   Attrs annotations(const Syntax* at);
   std::vector<const Syntax*> items(const Syntax& at) const;  // those of a tuple or list; other syntax is one item
   // Returns the result of `read` for each item.
