@@ -100,7 +100,7 @@ class CellFuser {
   }
   bool is_member(size_t i) const { return std::ranges::binary_search(members_, i); }
 
-  // What a binding is, apart from its place. It is found once.
+  // Facts about a binding that hold wherever it stands, found once.
   struct Facts {
     std::optional<Node> node;
     VarSet used;

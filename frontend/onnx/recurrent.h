@@ -1,4 +1,4 @@
-// What other operators take from the recurrent ones.
+// The conversion of recurrent layers, for operators that are one with other weights.
 #pragma once
 #include "frontend/onnx/node.h"
 

@@ -154,7 +154,7 @@ class UseFinder {
       return !takes_address;
     });
   }
-  // What is done to a buffer by a pointer that has a name, or by a view, is seen where these are used.
+  // Reads the indices of T.address_of only: a named pointer, or a view, counts as a use where it is used itself.
   void visit_pointer(const Expr& pointer) {
     if (!pointee(pointer)) return visit_expr(pointer);
     const Call* address = as_call(pointer, ops::kAddressOf);

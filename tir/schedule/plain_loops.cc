@@ -173,7 +173,7 @@ class PlainAnalysis {
   Meets how_of(const PlainAccess& access, const Meeting& meeting, const Ref<For>& loop) const {
     if (meeting.distance) return access.is_store ? Meets::kStored : Meets::kCarried;
     if (!meeting.always) return access.is_store ? Meets::kMayStore : Meets::kMayLoad;
-    // What an iteration loads before any store to the buffer in it, an earlier iteration has stored.
+    // A load before the first store of an iteration reads what an earlier iteration has stored.
     auto is_before = [&](const PlainAccess& each) {
       return each.is_store && each.is_in(loop) && same_node(each.buffer, access.buffer) &&
              each.statement < access.statement;
