@@ -194,7 +194,7 @@ void add_contractions(std::vector<Case>& cases) {
   cases.push_back(op_case("einsum", "ij->ji", [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m")})}; },
                           {{"subscripts", "ij->ji"}}));
 
-  const Sizes image = {{"h", 5}, {"w", 5}, {"c", 1}, {"l", 5}};
+  const Sizes image = {{"h", 5}, {"w", 5}, {"c", 1}, {"k", 1}, {"l", 5}};
   auto conv = [&](std::string op, std::string suffix, std::string x, std::string w, Attrs attrs,
                   DType dtype = kFloat32) {
     cases.push_back(op_case(op, suffix, two(x, w, dtype, kSmallOperands, kSmallOperands), attrs, image));
