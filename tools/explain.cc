@@ -196,11 +196,12 @@ class ClaimReport {
     std::optional<std::string> why = "it has several results";
     if (kernel.outputs.size() == 1) why = why_not_fused(plain);
     if (why) node.alone.push_back(fmt::format("kernel '{}' is not fused with its neighbours: {}", kernel.name(), *why));
-    // One block could follow a product in its tile; several are a kernel of their own.
+    // One block could follow a product in its tile, as could a chain of blocks; others are a kernel of their own.
     if (!why && keeps_blocks_together(plain))
       node.alone.push_back(
           fmt::format("kernel '{}' is not computed in the tile of a convolution or product before it: it has several "
-                      "blocks; elementwise neighbours are fused with it",
+                      "blocks, which read other elements than those at their place, go over other axes than the last, "
+                      "or would make a long one; elementwise neighbours are fused with it",
                       kernel.name()));
   }
 
