@@ -49,7 +49,7 @@ const Case kCases[] = {
     {"R.max(x, axis=[2])", 4, 1},  // init and maximum of 8 lanes, and of 4
     {"R.sum(x, axis=[0, 2])", 4, 1},
     {"R.sum(x)", 4, 1},
-    {"R.argmax(x, axis=1)", 0, 1},
+    {"R.argmax(x, axis=1)", 6, 2},
     {"R.nn.softmax(x, axis=-1)", 10, 4},
     {"R.nn.softmax(x, axis=1)", 8, 4},
     {"R.matmul(x, z)", 3, 1},
