@@ -1,6 +1,7 @@
 // Pooling over one to three spatial dims: max, average, Lp, adaptive average, and max with the positions.
 #include <algorithm>
 
+#include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
@@ -379,9 +380,41 @@ OpRow adaptive_avg_pool() {
           .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); }};
 }
 
+// The largest element of a window is that of its rows' largest ones, which neighbouring windows share. Takes one dim
+// after the other, the last one first, where that compares less than half as often.
+template <int N>
+Expr decompose_max_pool(const OpCall& op, Builder& b) {
+  check_window_pool<N>(op);
+  const auto attrs = op.attrs<PoolAttrs<N>>();
+  int64_t together = 1, apart = 0, shared = 1;  // comparisons for each result
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < N; ++d) {
+    together *= attrs.pool_size[d];
+    apart += attrs.pool_size[d] * shared;
+    shared *= attrs.strides[d];
+    if (attrs.pool_size[d] > 1) dims.insert(dims.begin(), d);
+  }
+  if (dims.size() < 2 || together <= 2 * apart) return b.op(op.name(), op.call.args, attrs);
+  Expr result = op.arg(0);
+  for (size_t d : dims) {
+    PoolAttrs<N> one{.ceil_mode = attrs.ceil_mode, .layout = attrs.layout, .partial_window = attrs.partial_window};
+    if (d == dims.back()) one = attrs;
+    for (size_t e = 0; e < N; ++e) {
+      bool is_own = e == d || (d == dims.back() && attrs.pool_size[e] == 1);
+      one.pool_size[e] = e == d ? attrs.pool_size[e] : 1;
+      one.strides[e] = is_own ? attrs.strides[e] : 1;
+      one.dilation[e] = is_own ? attrs.dilation[e] : 1;
+      for (size_t side : {e, e + N}) one.padding[side] = is_own ? attrs.padding[side] : 0;
+    }
+    result = b.op(op.name(), {result}, one);
+  }
+  return result;
+}
+
 template <int N>
 void add_pools(std::vector<OpRow>& rows) {
   rows.push_back(window_pool<N>("max", "largest element of each window; padding never wins", lower_max_pool));
+  rows.back().decompose = decompose_max_pool<N>;
   rows.push_back(window_pool<N>(
       "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));

@@ -5,7 +5,8 @@
 // in the plain order. An image of few channels (a picture) is read as it is. A sequence [N, C, L] that a convolution
 // reads is an image of one row.
 //
-// A depthwise convolution of a plain image stays in the plain order.
+// A depthwise convolution of a plain image stays in the plain order. Groups whose channels fill half of a block become
+// one with zeros between them, so an infinite element makes NaNs in the other half, too.
 // Channels that do not fill the last block are padded where little is wasted. The padding may hold anything:
 // convolutions do not read it, and everything else works on each channel separately.
 #include <algorithm>
@@ -171,6 +172,29 @@ class ChannelBlocker final : public GraphRewriter {
     return result;
   }
 
+  // Returns how many groups of a convolution make one whose channels and filters fill blocks; nullopt if none do, or
+  // too many for the products with zeros that this takes.
+  std::optional<int64_t> merged_groups(int64_t groups, int64_t depth, int64_t filters, bool is_constant) const {
+    if (groups == 1) return 1;
+    for (int64_t merged = 1; merged <= (is_constant ? cost_model::kMostMergedGroups : 1); ++merged) {
+      bool fills = merged * depth % block_ == 0 && merged * (filters / groups) % block_ == 0;
+      if (fills && groups % merged == 0) return merged;
+    }
+    return std::nullopt;
+  }
+  // Returns the weight [O, I, H, W] of a convolution in groups as that of groups `merged` times as large, [O, merged *
+  // I, H, W], with zeros between channels and filters of different ones.
+  static Expr merge_groups(const Expr& weight, int64_t groups, int64_t merged, Builder& b) {
+    if (merged == 1) return weight;
+    const std::vector<int64_t> dims = *constant_shape(weight.type());
+    Tensor own = Tensor::empty({1, merged, 1, merged, 1, 1, 1}, kFloat32);
+    for (int64_t i = 0; i < merged * merged; ++i) own.set_double(i, i / merged == i % merged ? 1 : 0);
+    Expr apart =
+        reshape(weight, int_imms({groups / merged, merged, dims[0] / groups, 1, dims[1], dims[2], dims[3]}), b);
+    return reshape(b.op("multiply", {apart, constant(own)}), int_imms({dims[0], merged * dims[1], dims[2], dims[3]}),
+                   b);
+  }
+
   std::optional<Blocked> convolution(const Call& node, ConvAttrs<2> attrs, const VarRef& var, Builder& b) {
     std::optional<std::vector<int64_t>> weight = constant_shape(node.args[1].type());
     bool floats =
@@ -178,18 +202,21 @@ class ChannelBlocker final : public GraphRewriter {
     bool is_plain = attrs.data_layout == data_layout_of(2) && attrs.kernel_layout == kernel_layout_of(2) &&
                     attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
     if (!floats || !is_plain || !(node.args[1].is<Constant>() || gains_by_packing(var))) return std::nullopt;
-    int64_t filters = (*weight)[0], depth = (*weight)[1], groups = attrs.groups;
-    bool depthwise = groups > 1 && groups == filters && depth == 1;
+    int64_t filters = (*weight)[0], depth = (*weight)[1];
+    bool depthwise = attrs.groups > 1 && attrs.groups == filters && depth == 1;
     // A depthwise convolution, and one of a sequence with little work for each element, is as fast in the plain order:
     // it goes on in the layout of its data.
     bool is_sequence = weight->size() == 3;
     bool is_work =
         !is_sequence || filters * depth * weight->back() >= cost_model::kFewestProductsToBlock * (filters + depth);
     bool pays = fills_blocks(filters) && (find(node.args[0]) || (!depthwise && is_work));
-    if ((groups > 1 && !depthwise) || !is_blocked(pays, var)) return std::nullopt;
-    Expr w = pad_axis(as_image(node.args[1], b), 0, padded(filters) - filters, b);
+    auto merged = depthwise ? 1 : merged_groups(attrs.groups, depth, filters, node.args[1].is<Constant>());
+    if (!merged || !is_blocked(pays, var)) return std::nullopt;
+    Expr kernel = merge_groups(as_image(node.args[1], b), attrs.groups, *merged, b);
+    attrs.groups /= *merged;
+    Expr w = pad_axis(kernel, 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
-    if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
+    if (attrs.groups == 1 && *merged == 1 && depth <= kPictureChannels && !find(node.args[0]))
       return Blocked{b.op(ops::short_name(ops::kConv2d), {as_image(node.args[0], b), w}, attrs), filters, is_sequence};
     std::optional<Blocked> data = in_blocks(node.args[0], b);
     if (!data) return std::nullopt;

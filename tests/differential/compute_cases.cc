@@ -210,6 +210,7 @@ void add_contractions(std::vector<Case>& cases) {
   conv("nn.conv2d", "dilated", "n,3,h,w", "5,3,2,2", {{"dilation", List{2, 1}}, {"padding", List{1}}});
   conv("nn.conv2d", "depthwise", "n,6,h,w", "6,1,3,3", {{"groups", 6}, {"padding", List{1}}});
   conv("nn.conv2d", "grouped", "n,6,h,w", "8,3,3,3", {{"groups", 2}, {"strides", List{1, 2}}});
+  conv("nn.conv2d", "groups of blocks", "n,32,h,w", "64,16,3,3", {{"groups", 2}, {"padding", List{1}}});
   conv("nn.conv2d", "fixed", "2,4,14,14", "32,4,3,3", {{"padding", List{1}}});
   conv("nn.conv2d", "float16", "n,3,h,w", "4,3,3,3", {}, kFloat16);
   cases.back().tolerance = 2e-2;
@@ -240,6 +241,8 @@ void add_windows(std::vector<Case>& cases) {
     pool("nn." + kind + "_pool1d", "", "n,c,l", {{"pool_size", List{3}}, {"strides", List{2}}, {"padding", List{1}}});
     pool("nn." + kind + "_pool2d", "", "n,c,h,w",
          {{"pool_size", List{3, 3}}, {"strides", List{2, 2}}, {"padding", List{1}}});
+    pool("nn." + kind + "_pool2d", "large", "n,2,h,w",
+         {{"pool_size", List{7, 9}}, {"strides", List{1, 2}}, {"padding", List{3, 4, 2, 3}}, {"ceil_mode", true}});
     pool("nn." + kind + "_pool2d", "plain", "n,3,h,w", {{"pool_size", List{2, 2}}, {"strides", List{2, 2}}});
     pool("nn." + kind + "_pool2d", "ceil", "n,c,h,w",
          {{"pool_size", List{3, 2}}, {"strides", List{2, 2}}, {"padding", List{1, 0, 1, 1}}, {"ceil_mode", true}});

@@ -58,8 +58,9 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
                                    Decisions& decisions) {
   Nest nest = nest_of(block);
   ElementwisePlan plan{.parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork)};
-  // A statement with loops inside, such as a scan, is much work for each point.
-  if (nest.axes.empty() || !single_store(*block)) return plan;
+  // A statement with a loop inside, such as a scan, is much work for each point. Its lanes run through it together.
+  const bool has_loop = block->body.is<For>();
+  if (nest.axes.empty() || !(single_store(*block) || has_loop)) return plan;
   std::vector<BufferLoad> accesses = accesses_of(*block);
   std::vector<Expr> extents;  // of the merged loops
   for (size_t d = 0; d < nest.axes.size(); ++d) {
@@ -81,6 +82,7 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
     return is_lane_stride(access_stride(access.buffer, access.indices, nest.axes.back().var, facts));
   });
   int64_t widest = has_lanes ? lanes_of(*block, target) : 1;
+  if (has_loop && widest == 1) return ElementwisePlan{.parallel = plan.parallel};
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
   bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = most_vectors_of_piece(target);

@@ -90,7 +90,7 @@ int lanes_of(const Block& block, const Target& target) {
   auto widen = [&](const Expr& e) {
     if (e.type().is<PrimType>()) widest = std::max<int>(widest, dtype_of(e).bits);
   };
-  bool vectorizable = !holds<For, While, Ramp, Broadcast>(block.body);
+  bool vectorizable = !holds<While, Ramp, Broadcast>(block.body);
   walk(
       block.body, [&](const Ref<BufferLoad>& e) { widen(e); }, [&](const Ref<Cast>& e) { widen(e); },
       [&](const BufferStore& store) { widen(store.value); },
