@@ -67,6 +67,29 @@ g (float[n, 4] x, float[n, 4] w) => (float[n, 4] y, float[n, 4] z) {
   z = com.me.Twice <mode = "slow"> (w)
 }
 )";
+constexpr const char* kBranches = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n, 4] x) => (float[n, 4] y)
+<bool flag = {1}>
+{
+  y = If (flag) <
+    then_branch = a () => (float[n, 4] t) { t = Relu (x) },
+    else_branch = b () => (float[n, 4] u) { v = Softmax (x)
+      u = com.me.Twice (v) }
+  >
+}
+)";
+constexpr const char* kLoop = R"(<ir_version: 8, opset_import: ["" : 13]>
+g (float[n, 4] x) => (float[n, 4] y)
+<int64 none = {0}, bool go = {1}>
+{
+  y = Loop (none, go, x) <
+    body = b (int64 i, bool c, float[n, 4] s) => (bool d, float[n, 4] t) {
+      d = Identity (c)
+      t = Softmax (s)
+    }
+  >
+}
+)";
 const std::string kTwice = fill_kernel("@S.implements('com.me::Twice')", "twice", kUnary);
 
 }  // namespace
@@ -93,19 +116,8 @@ TEST_CASE("kernels, patterns and schedules that are used nowhere say why", "[mod
 }
 
 TEST_CASE("kernels for nodes that the import leaves out say which node that is", "[modules]") {
-  constexpr const char* kBranches = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
-g (float[n, 4] x) => (float[n, 4] y)
-<bool flag = {1}>
-{
-  y = If (flag) <
-    then_branch = a () => (float[n, 4] t) { t = Relu (x) },
-    else_branch = b () => (float[n, 4] u) { v = Softmax (x)
-      u = com.me.Twice (v) }
-  >
-}
-)";
-  auto notes = [&](const std::string& implemented) {
-    Said said = said_of(kBranches, fill_kernel("@S.implements(" + implemented + ")", "mine", kUnary));
+  auto notes = [&](const std::string& implemented, const char* model = kBranches) {
+    Said said = said_of(model, fill_kernel("@S.implements(" + implemented + ")", "mine", kUnary));
     CHECK(said.error.empty());
     return said.notes;
   };
@@ -116,6 +128,7 @@ g (float[n, 4] x) => (float[n, 4] y)
   CHECK(says(notes("'com.me::Twice'"), "kernel 'mine' is used nowhere: node 'y/u' (Twice)" + branch));
   CHECK(says(notes("node='y/v'"), "node 'y/v' (Softmax)" + branch));
   CHECK(says(notes("node='y/first'"), "the model has no node 'y/first'"));
+  CHECK(says(notes("node='y/t'", kLoop), "it stands in the body of 'y', which runs no iteration"));
 }
 
 TEST_CASE("a rule or use beside a schedule for the program is used nowhere", "[modules]") {
