@@ -34,6 +34,9 @@ Said said_of(const std::string& model, const std::string& kernels) {
     };
     ImportOptions options;
     options.kernels = node_kernels(*settings.kernels);
+    for (const KernelRule& rule : *settings.kernels) {
+      if (rule.pattern && !rule.node.empty()) options.asked_nodes.emplace_back(rule.node, rule.span);
+    }
     options.report = settings.report;
     options.claimed = settings.claimed;
     compile(is_onnx_text(model) ? import_onnx_text(model, "model", options) : parse_text(model, "model"), settings);
@@ -128,6 +131,10 @@ TEST_CASE("kernels for nodes that the import leaves out say which node that is",
   CHECK(says(notes("'com.me::Twice'"), "kernel 'mine' is used nowhere: node 'y/u' (Twice)" + branch));
   CHECK(says(notes("node='y/v'"), "node 'y/v' (Softmax)" + branch));
   CHECK(says(notes("node='y/first'"), "the model has no node 'y/first'"));
+  // A kernel for an operator at a node is looked for in the graph, which has nothing of this one.
+  const std::string at_operator = notes("'nn.softmax', node='y/v'");
+  CHECK(says(at_operator, "node 'y/v' (Softmax)" + branch));
+  CHECK(says(at_operator, "kernel 'mine' is used nowhere: the model has no nn.softmax at 'y/v'"));
   CHECK(says(notes("node='y/t'", kLoop), "it stands in the body of 'y', which runs no iteration"));
 }
 
