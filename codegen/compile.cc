@@ -145,6 +145,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     options.files = files;
     options.converters = tables.converters();
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
+    for (const KernelRule& rule : settings.kernels ? *settings.kernels : std::vector<KernelRule>()) {
+      if (rule.pattern && !rule.node.empty()) options.asked_nodes.emplace_back(rule.node, rule.span);
+    }
     options.claimed = settings.claimed;
     options.report = settings.report;
     options.failed = settings.unconverted;

@@ -188,7 +188,7 @@ std::string kernel_head(const onnx::NodeProto& node, const std::vector<Value>& i
 // Returns why no kernel can take values of these types, or "".
 std::string why_no_kernel(const std::vector<Value>& inputs, const std::vector<std::optional<Type>>& outputs);
 
-// Reports the user's kernels that no node of the model got, and why.
+// Reports the user's kernels that no node of the model got, and why, and asked nodes that are left out.
 void report_unused_kernels(const ModelContext& context);
 // Returns the type of a node as kernels name it, "com.me::FancyGelu"; ONNX's own domain is "ai.onnx".
 std::string type_of_node(const onnx::NodeProto& node);

@@ -37,11 +37,14 @@ struct ImportOptions {
   // Is called for each contradiction in a model that can be compiled nevertheless. An attribute that its operator does
   // not have is ignored, inferred types take precedence over declared ones, and nodes in a wrong order are sorted.
   std::function<void(const Diagnostic&)> warn = nullptr;
-  bool strict = false;                             // these are errors
-  std::vector<NodeKernel> kernels = {};            // the user's, tried in order before the built-in converters
+  bool strict = false;                   // these are errors
+  std::vector<NodeKernel> kernels = {};  // the user's, tried in order before the built-in converters
+  // Nodes that rules about operators of the graph name, with the places of these rules.
+  std::vector<std::pair<std::string, Span>> asked_nodes = {};
   std::span<const OnnxConverter> converters = {};  // plug-ins', for operators without a built-in one
   OnClaim claimed = nullptr;  // is called for each node that one of them claims, and with "" for each other
-  std::function<void(const std::string&)> report = nullptr;  // is called with a line for each of them that none claims
+  // Is called with a line for each of the kernels that no node gets, and for each asked node that is left out.
+  std::function<void(const std::string&)> report = nullptr;
   // Is called for each node that cannot be converted, and the import goes on: the module then tells what becomes of the
   // other nodes, and cannot be run.
   std::function<void(const UnconvertedNode&)> failed = nullptr;

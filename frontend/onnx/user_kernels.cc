@@ -223,7 +223,7 @@ static void warn_of_unread(ModelContext& context, const NodeKernel& row, const s
 std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs,
                                                   const Span& span, std::string& refused) {
   const std::string type = type_of_node(node);
-  if (!context_.options.kernels.empty()) {
+  if (!context_.options.kernels.empty() || !context_.options.asked_nodes.empty()) {
     context_.types_of_nodes.insert(type);
     context_.names_of_nodes.insert(span.origin->node);
   }
@@ -279,6 +279,11 @@ Outputs GraphImporter::outputs_of(const Expr& value, size_t count) {
 }
 
 void report_unused_kernels(const ModelContext& context) {
+  for (const auto& [node, place] : context.options.asked_nodes) {
+    if (!context.options.report || context.names_of_nodes.contains(node)) continue;
+    const std::string why = why_left_out(context, node, "");
+    if (!why.empty()) context.options.report(note_at(place, why));
+  }
   for (size_t i = 0; i < context.kernel_uses.size() && context.options.report; ++i) {
     const RuleUse& use = context.kernel_uses[i];
     const NodeKernel& row = context.options.kernels[i];

@@ -34,6 +34,9 @@ Said said_of(const std::string& model, const std::string& kernels) {
     };
     ImportOptions options;
     options.kernels = node_kernels(*settings.kernels);
+    for (const KernelRule& rule : *settings.kernels) {
+      if (rule.pattern && !rule.node.empty()) options.asked_nodes.emplace_back(rule.node, rule.span);
+    }
     options.report = settings.report;
     options.claimed = settings.claimed;
     compile(is_onnx_text(model) ? import_onnx_text(model, "model", options) : parse_text(model, "model"), settings);
@@ -67,6 +70,29 @@ g (float[n, 4] x, float[n, 4] w) => (float[n, 4] y, float[n, 4] z) {
   z = com.me.Twice <mode = "slow"> (w)
 }
 )";
+constexpr const char* kBranches = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n, 4] x) => (float[n, 4] y)
+<bool flag = {1}>
+{
+  y = If (flag) <
+    then_branch = a () => (float[n, 4] t) { t = Relu (x) },
+    else_branch = b () => (float[n, 4] u) { v = Softmax (x)
+      u = com.me.Twice (v) }
+  >
+}
+)";
+constexpr const char* kLoop = R"(<ir_version: 8, opset_import: ["" : 13]>
+g (float[n, 4] x) => (float[n, 4] y)
+<int64 none = {0}, bool go = {1}>
+{
+  y = Loop (none, go, x) <
+    body = b (int64 i, bool c, float[n, 4] s) => (bool d, float[n, 4] t) {
+      d = Identity (c)
+      t = Softmax (s)
+    }
+  >
+}
+)";
 const std::string kTwice = fill_kernel("@S.implements('com.me::Twice')", "twice", kUnary);
 
 }  // namespace
@@ -93,19 +119,8 @@ TEST_CASE("kernels, patterns and schedules that are used nowhere say why", "[mod
 }
 
 TEST_CASE("kernels for nodes that the import leaves out say which node that is", "[modules]") {
-  constexpr const char* kBranches = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
-g (float[n, 4] x) => (float[n, 4] y)
-<bool flag = {1}>
-{
-  y = If (flag) <
-    then_branch = a () => (float[n, 4] t) { t = Relu (x) },
-    else_branch = b () => (float[n, 4] u) { v = Softmax (x)
-      u = com.me.Twice (v) }
-  >
-}
-)";
-  auto notes = [&](const std::string& implemented) {
-    Said said = said_of(kBranches, fill_kernel("@S.implements(" + implemented + ")", "mine", kUnary));
+  auto notes = [&](const std::string& implemented, const char* model = kBranches) {
+    Said said = said_of(model, fill_kernel("@S.implements(" + implemented + ")", "mine", kUnary));
     CHECK(said.error.empty());
     return said.notes;
   };
@@ -116,6 +131,11 @@ g (float[n, 4] x) => (float[n, 4] y)
   CHECK(says(notes("'com.me::Twice'"), "kernel 'mine' is used nowhere: node 'y/u' (Twice)" + branch));
   CHECK(says(notes("node='y/v'"), "node 'y/v' (Softmax)" + branch));
   CHECK(says(notes("node='y/first'"), "the model has no node 'y/first'"));
+  // A kernel for an operator at a node is looked for in the graph, which has nothing of this one.
+  const std::string at_operator = notes("'nn.softmax', node='y/v'");
+  CHECK(says(at_operator, "node 'y/v' (Softmax)" + branch));
+  CHECK(says(at_operator, "kernel 'mine' is used nowhere: the model has no nn.softmax at 'y/v'"));
+  CHECK(says(notes("node='y/t'", kLoop), "it stands in the body of 'y', which runs no iteration"));
 }
 
 TEST_CASE("a rule or use beside a schedule for the program is used nowhere", "[modules]") {

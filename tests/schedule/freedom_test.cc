@@ -1,5 +1,10 @@
 // What a drawing says that a loop allows is what the primitives do.
 #include "tir/schedule/freedom.h"
+
+#include <array>
+#include <random>
+
+#include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "tests/schedule/chains.h"
 #include "tir/primitives/get_block.h"
@@ -54,7 +59,75 @@ class Trial {
   std::vector<std::pair<VarRef, LoopRV>> loops_;
 };
 
+// A program of one or two blocks in two loops, which read and store elements of one buffer. Its text may go through the
+// loops in another order or direction.
+struct InPlace {
+  std::vector<std::string> statements;
+
+  explicit InPlace(uint32_t seed) {
+    std::mt19937 random(seed);
+    auto number = [&](int64_t least, int64_t most) {
+      return std::uniform_int_distribution<int64_t>(least, most)(random);
+    };
+    const bool is_separate = number(0, 2) > 0;  // each dim moves with one axis
+    auto place = [&] {
+      constexpr std::array<int64_t, 5> kSteps = {0, 1, 1, 2, -1};
+      auto step = [&] { return kSteps[static_cast<size_t>(number(0, 4))]; };
+      const std::string row = is_separate ? fmt::format("vi + {}", number(6, 7))
+                                          : fmt::format("vi * {} + vj * {} + {}", step(), step(), number(6, 8));
+      return fmt::format("A[{}, vj * {} + {}]", row, is_separate ? 1 : step(), number(6, 7));
+    };
+    for (int64_t i = number(1, 2); i > 0; --i)
+      statements.push_back(fmt::format("{} = {} * 3 + {} * 5 + vi * 7 + vj", place(), place(), place()));
+  }
+
+  PrimFuncRef program(const char* loops, const char* i, const char* j) const {
+    std::string text =
+        fmt::format("@T.prim_func\ndef main(A: T.Buffer((24, 24), \"int32\")):\n    for {} in T.grid(4, 4):\n", loops);
+    for (size_t b = 0; b < statements.size(); ++b)
+      text += fmt::format(
+          "        with T.block(\"b{}\"):\n            vi, vj = T.axis.remap(\"SS\", [{}, {}])\n            {}\n", b,
+          "i", "j", statements[b]);
+    std::string body = text;
+    if (*i != 'i' || *j != 'j') {
+      const std::string bindings =
+          fmt::format("vi = T.axis.spatial(4, {})\n            vj = T.axis.spatial(4, {})", i, j);
+      const std::string plain = "vi, vj = T.axis.remap(\"SS\", [i, j])";
+      for (size_t at = body.find(plain); at != std::string::npos; at = body.find(plain))
+        body.replace(at, plain.size(), bindings);
+    }
+    Diagnostics diagnostics;
+    IRModule module = parse_module(body, "in_place.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    return module.prim_func("main");
+  }
+};
+
 }  // namespace
+
+TEST_CASE("loops whose iterations are independent, or that change places, give the same results in another order") {
+  int independent = 0, dependent = 0, exchanged = 0, not_exchanged = 0;
+  for (uint32_t seed = 0; seed < 1500; ++seed) {
+    const InPlace source(seed);
+    const PrimFuncRef program = source.program("i, j", "i", "j");
+    INFO(print_function("main", program));
+    auto is_same = [&](const PrimFuncRef& other) { return compare_programs(program, other, {{}}, seed, {}).empty(); };
+    scheduling::Workspace workspace(IRModule{{{"main", program}}, {}, {}});
+    for (const LoopFreedom& freedom : find_freedoms(workspace)) {
+      const bool is_outer = freedom.loop->name() == "i";
+      INFO("loop " << freedom.loop->name());
+      ++(freedom.dependence ? dependent : independent);
+      if (!freedom.dependence)
+        CHECK(is_same(is_outer ? source.program("i, j", "3 - i", "j") : source.program("i, j", "i", "3 - j")));
+      if (is_outer) ++(freedom.exchanged.empty() ? not_exchanged : exchanged);
+      if (is_outer && !freedom.exchanged.empty()) CHECK(is_same(source.program("j, i", "i", "j")));
+    }
+  }
+  CHECK(independent > 100);
+  CHECK(dependent > 100);
+  CHECK(exchanged > 100);
+  CHECK(not_exchanged > 100);
+}
 
 TEST_CASE("loops allow what primitives do") {
   std::vector<TestProgram> programs = schedule_programs();
