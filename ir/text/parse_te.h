@@ -42,7 +42,7 @@ struct Parser::TeReader {
   struct Stage {
     std::vector<Buffer> buffers = {};
     std::optional<Stmt> stmt = {};
-    bool is_scan = false;
+    bool reads_itself = false;  // te.scan, te.extern: what it reads of its own buffers it has written
   };
   struct Loop {
     VarRef var;
@@ -112,6 +112,7 @@ struct Parser::TeReader {
   std::optional<Value> composed_topi(const std::string& name, const Syntax& at, bool of_te);
   const Syntax* with_graph_names(const Syntax& at, VarMap& of_tensors);
   Value full(const OpRow& row, const Syntax& at);
+  Buffer dims_stage(const std::string& name, const Syntax& at);
   std::vector<Expr> topi_stages(const Syntax& at);
   void add_graph_value(const VarRef& var, const Expr& value, VarMap& of_tensors, const Syntax& at);
   std::vector<Expr> graph_stages(const Expr& value, VarMap& of_tensors, const Syntax& at);

@@ -44,6 +44,12 @@ bool is_type_of_graph(const Syntax& at) {
 
 }  // namespace
 
+bool is_plain_buffer(const Syntax& at) {
+  if (!is_call(at) || at.children[0]->text != "decl_buffer" || at.children.size() > 4) return false;
+  return std::ranges::all_of(at.keywords,
+                             [](const auto& each) { return is_one_of(each.name, {"shape", "dtype", "name"}); });
+}
+
 // Returns whether the expression makes a tensor of te: by te, by topi, or by arithmetic of other tensors.
 bool Python::is_te_tensor(const Syntax& at) const {
   if (is_name(at)) return te_tensors_.contains(at.text);
@@ -60,7 +66,8 @@ bool Python::is_te_tensor(const Syntax& at) const {
 // Returns whether the expression may stand wherever its name stands: it calls nothing, and names no attributes.
 bool Python::is_plain(const PythonValue& value) const {
   bool plain = true;
-  if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax))) return true;
+  if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax) || is_plain_buffer(*value.syntax)))
+    return true;
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
       bool is_dim =
@@ -171,9 +178,10 @@ PythonValue Python::named(const PythonValue& value, std::string_view hint, const
   if (size > kMostNodes) throw PythonUnknown();
   if (is_plain(value)) return value;
   if (!writes_) {
-    if (makes_tensor(*value.syntax)) throw PythonUnknown();
-    return value;
+    if (!makes_tensor(*value.syntax)) return value;
+    if (!is_axis_around(*value.syntax)) throw PythonUnknown();
   }
+  Temporarily around(writes_, true);
   std::string_view name = fresh(hint);
   write(assignment(at, name, value));
   note_library(value, name);
@@ -181,12 +189,24 @@ PythonValue Python::named(const PythonValue& value, std::string_view hint, const
   return name_value(name, at);
 }
 
+// Returns whether the axis that a function of elements makes can stand before the statement around its lambda:
+// k = te.reduce_axis((0, a.shape[-1])), where no index of an element is its extent.
+bool Python::is_axis_around(const Syntax& at) const {
+  bool is_alone = writes_around_ && is_call(at) && at.children[0]->text == "reduce_axis";
+  for_each(&at, [&](const Syntax& part) {
+    for (const PythonScope* binder : binders_)
+      is_alone = is_alone && !(is_name(part) && binder->own.contains(part.text));
+  });
+  return is_alone;
+}
+
 // Remembers what made the value of a name.
 void Python::note_library(const PythonValue& value, std::string_view name) {
   const Syntax* root = &head_of(*value.syntax);
   std::string_view made = root->text;
-  while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript)
-    root = root->children[0];
+  while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript ||
+         root->kind == SyntaxKind::kComprehension)
+    root = root->children[root->kind == SyntaxKind::kComprehension ? 3 : 0];  // [f(x) for x in root]
   if (is_te_tensor(*value.syntax)) te_tensors_.insert(name);
   note_rank(name, *value.syntax);
   if (!is_name(*root)) return;

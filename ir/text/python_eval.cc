@@ -291,6 +291,9 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
     return result;
   }
   if (is_exporting() && object.is(Kind::kSyntax) && at.text == "_expr") return object;  // of nn.Tensor
+  if (at.text == "ndim" && object.is(Kind::kSyntax) && is_name(*object.syntax)) {
+    if (PythonResult known = rank_of(*object.syntax)) return *known;
+  }
   if (is_exporting() && object.is(Kind::kSyntax) && is_one_of(at.text, {"dtype", "ndim"})) {
     if (PythonResult known = at.text == "dtype" ? dtype_of(*object.syntax) : rank_of(*object.syntax)) return *known;
   }
@@ -309,6 +312,7 @@ PythonValue Python::subscript(const Syntax& at) {
       std::vector<PythonValue> bounds;
       for (const Syntax* part : only.children) bounds.push_back(part ? eval(*part) : PythonValue());
       result = slice_of(object, bounds, heap_);
+      if (result && object.is_list()) result->text = object.text;
     } else {
       result = item_of(object, eval(only));
     }
@@ -476,6 +480,7 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
   if (PythonResult result = reflection(function.text, args, at)) return *result;
   if (PythonResult result = args.named.empty() ? higher_order(function.text, args) : std::nullopt) return *result;
   if (function.text == "tvm.testing.parameter" && !args.positional.empty()) return args.positional[0];
+  if (PythonResult result = of_environment(function.text, args)) return *result;
   if (function.text == "collections.namedtuple" && args.positional.size() == 2) return named_tuple(args);
   if (function.text == "dict" && args.positional.empty()) {
     PythonValue result = heap_.list(Kind::kDict, {});

@@ -162,26 +162,6 @@ PythonResult Python::dtype_of(const Syntax& at) {
   return dtype_of(is_list(first) && !first.children.empty() ? *first.children[0] : first);
 }
 
-// Returns the rank of a tensor of the model; nullopt where an operator may change it.
-PythonResult Python::rank_of(const Syntax& at) {
-  if (is_name(at)) {
-    auto known = tensors_.find(at.text);
-    return known == tensors_.end() ? std::nullopt : known->second.rank;
-  }
-  if (at.kind == SyntaxKind::kBinary) {
-    PythonResult left = rank_of(*at.children[0]), right = rank_of(*at.children[1]);
-    return left && right ? PythonResult(left->whole > right->whole ? *left : *right) : left ? left : right;
-  }
-  std::string name = operator_name(at);
-  if (name == "Tensor" || name == "reshape") {
-    const Syntax* shape = argument(at, name == "Tensor" ? 0 : 1, "shape");
-    return shape && is_list(*shape) ? PythonResult(python_int(std::ssize(shape->children))) : std::nullopt;
-  }
-  bool keeps = name.starts_with("nn.") || is_one_of(name, {"add", "multiply", "astype", "sigmoid", "tanh", "exp",
-                                                           "negative", "square", "sqrt", "permute_dims"});
-  return keeps && at.children.size() > 1 ? rank_of(*at.children[1]) : std::nullopt;
-}
-
 // Remembers what is known of the tensor that a statement of a model binds.
 void Python::note_tensor(std::string_view name, const Syntax& value) {
   if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank_of(value)});

@@ -96,6 +96,8 @@ class Python {
   Flow branch(const Line& line);
   Flow with(const Line& line);
   Flow attempt(const Line& line);
+  Flow attempt_steps(const Line& line);
+  bool names_schedule(const PythonEffects& effects);
   static bool holds_clause(const Line& line, std::string_view text);
   static const Line* clause_for(const Line& line, std::string_view type);
   Flow left_as_it_is(const Line& line);
@@ -147,7 +149,6 @@ class Python {
   const Syntax& relax_call(std::string_view name, const std::vector<const Syntax*>& args, const Place& at);
   bool is_exporting() const { return !exported_.empty(); }
   PythonResult dtype_of(const Syntax& at);
-  PythonResult rank_of(const Syntax& at);
   void note_tensor(std::string_view name, const Syntax& value);
   PythonValue dim_of(const PythonValue& shape, const PythonValue& index, const Place& at);
   bool report_stuck(const Place& at);
@@ -161,6 +162,7 @@ class Python {
   void note_library(const PythonValue& value, std::string_view name);
   bool is_tensor_library(std::string_view root) const;
   bool is_te_tensor(const Syntax& at) const;
+  bool is_axis_around(const Syntax& at) const;
   bool is_plain(const PythonValue& value) const;
 
   // ---- python_scope.cc: names, functions, effects
@@ -210,14 +212,19 @@ class Python {
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
 
-  // ---- python_library.cc: functions that call others, scripts without arguments, tests
+  // ---- python_tensors.cc: how many dims tensors have
   PythonValue expanded(const PythonValue& value);
-  std::optional<std::vector<PythonValue>> items_of(const PythonValue& value) { return iterate(expanded(value), heap_); }
+  std::optional<std::vector<PythonValue>> items_of(const PythonValue& value);
   std::optional<int64_t> rank_of_stage(const Args& args);
+  std::optional<int64_t> rank_made_by(const Syntax& value);
+  PythonResult rank_of(const Syntax& at);
   void note_rank(std::string_view name, const Syntax& value);
+
+  // ---- python_library.cc: functions that call others, scripts without arguments, tests
   PythonResult call_value(const PythonValue& function, const Args& args);
   PythonResult higher_order(std::string_view name, const Args& args);
   PythonResult library_constant(std::string_view path);
+  PythonResult of_environment(std::string_view name, const Args& args);
   void give_test_values(PythonFunction& function);
   static bool is_callable_alone(const PythonFunction& function);
 
@@ -242,6 +249,7 @@ class Python {
   PythonValue range_frame(const Args& args, const Place& at);
   PythonValue allocated(const Args& args, const Place& at);
   PythonValue build_statement(std::string_view method, const Args& args, const Place& at);
+  PythonValue shapes_of(Args& args);
   void run_extern(Args& args, const Place& at);
 
   // ---- python_macro.cc: macros of programs, modules in strings
@@ -301,6 +309,7 @@ class Python {
   bool has_module_ = false;              // the text has a program, or te's definitions
   bool worth_ = false;                   // some name means something else than itself
   bool writes_ = true;                   // statements can be written: not inside of an expression
+  bool writes_around_ = false;           // they can be written before the statement around a lambda
   bool may_raise_ = false;               // something that is not modelled was run
   std::vector<Line*> frames_;            // heads of statements that Python builds, by their numbers
   int statements_ = 0;                   // functions that build statements of a program, and are being run
@@ -315,6 +324,8 @@ bool is_frame(const PythonValue& value);
 bool is_test_decorator(const Syntax& decorator);
 // Returns whether the statement defines a macro of programs.
 bool is_macro(const Line& line);
+// Returns whether the expression is tvm.tir.decl_buffer(shape, dtype, name), without strides or the like.
+bool is_plain_buffer(const Syntax& at);
 // Returns the node with other children; its places stay.
 PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& children, PythonHeap& heap,
                       const std::vector<Syntax::Keyword>& keywords = {});

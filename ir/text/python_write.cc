@@ -102,6 +102,7 @@ const Syntax* Python::lift_function(PythonFunction& function, const Place& at, b
 const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
   Syntax& result = heap_.node(SyntaxKind::kLambda, at);
   PythonScope& params = scopes_.emplace_back(PythonScope{.writes = true});
+  Temporarily around(writes_around_, writes_ || writes_around_);
   Temporarily unwritten(writes_, false);
   Binder binder(binders_, &params);
   Args args;
@@ -158,6 +159,13 @@ std::string_view Python::function_for_te(PythonFunction& function) {
   return function.name;
 }
 
+// Returns whether the expression calls a function of Python itself, of lists and the like.
+static bool calls_python(const Syntax& at) {
+  return is_call(at) && is_name(*at.children[0]) &&
+         is_one_of(at.children[0]->text, {"any", "all", "enumerate", "isinstance", "len", "list", "map", "range",
+                                          "reversed", "sorted", "sum", "tuple", "zip"});
+}
+
 // Returns whether the call of a function of te is more than its statements say: te reads assignments and a return.
 static bool has_to_run(const PythonFunction& function, const std::vector<PythonValue>& args) {
   const std::vector<Param>& params = function.line->params;
@@ -174,6 +182,7 @@ static bool has_to_run(const PythonFunction& function, const std::vector<PythonV
   for (const Line* line : function.line->body)
     for_each(*line, [&](const Syntax& at) {
       computes = computes || at.kind == SyntaxKind::kComprehension || at.kind == SyntaxKind::kConditional ||
+                 at.kind == SyntaxKind::kStarred || at.kind == SyntaxKind::kDict || calls_python(at) ||
                  (at.kind == SyntaxKind::kAttribute && at.text == "extern");
     });
   return !whole || !plain || computes || !computes_with_te(*function.line) ||
@@ -193,12 +202,8 @@ bool Python::calls_function(const PythonFunction& function) {
 
 // Remembers the rank and dtype of a tensor that a function of te gets.
 void Python::note_param(std::string_view name, const Syntax& value) {
-  PythonResult rank = is_exporting() ? rank_of(value) : std::nullopt;
-  auto known = is_name(value) ? ranks_.find(value.text) : ranks_.end();
-  ranks_.erase(name);
-  if (rank) ranks_.insert_or_assign(name, rank->whole);
-  if (!rank && known != ranks_.end()) ranks_.insert_or_assign(name, known->second);
-  if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank});
+  note_rank(name, value);
+  if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank_of(value)});
 }
 
 const Line& Python::return_line(const Syntax* value, const Place& at) {
@@ -261,6 +266,7 @@ void Python::run_for_te(Args& args, const Place& at) {
     Temporarily alone(binders_, {});
     Temporarily deeper(te_functions_, te_functions_ + 1);
     lines.push_back(&return_line(lift(call(function, inner), line), line));
+    note_rank(line.text, *lines.back()->value);
   }
   line.body = std::move(lines);
   line.decorators.push_back(&heap_.node(SyntaxKind::kName, line, kWrittenForTe));
@@ -294,6 +300,7 @@ bool Python::mentions_values(const Syntax* at) {
 const Syntax* Python::written(const Syntax* at) {
   if (!at || !mentions_values(at)) return at;
   Temporarily unwritten(writes_, false);
+  Temporarily alone(writes_around_, false);
   try {
     return lift(eval(*at), *at);
   } catch (const PythonUnknown&) {
@@ -323,6 +330,7 @@ const Line& Python::written(const Line& line) {
   PythonScope& params = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
   PythonScope& body = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
   bool is_function = line.kind == LineKind::kFunction;
+  const auto ranks = is_function ? ranks_ : std::map<std::string_view, int64_t>();  // of names around it
   if (is_function) {
     add_bound_names(line, body.own);
     body.own.erase(line.text);
@@ -333,6 +341,8 @@ const Line& Python::written(const Line& line) {
     Temporarily scope(scope_, is_function ? &params : scope_);
     for (Param& param : result.params) param.annotation = written(param.annotation);
     result.annotation = written(result.annotation);
+    for (const Param& param : result.params)
+      if (is_function && param.annotation) note_rank(param.name, *param.annotation);
   }
   for (Param& param : result.params) param.otherwise = written(param.otherwise);
   Temporarily scope(scope_, is_function ? &body : scope_);
@@ -348,6 +358,9 @@ const Line& Python::written(const Line& line) {
   for (Lines* lines : {&result.body, &result.otherwise}) {
     *lines = written(*lines);
   }
+  bool binds = line.kind == LineKind::kAssign && line.value && is_name(*line.target);
+  if (binds) note_rank(line.target->text, *result.value);
+  if (is_function) ranks_ = ranks;
   return result;
 }
 

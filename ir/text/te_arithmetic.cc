@@ -78,8 +78,32 @@ const Syntax* Parser::TeReader::with_graph_names(const Syntax& at, VarMap& of_te
   return &result;
 }
 
+// Reads topi.shape(A) and topi.ndarray_size(A): a tensor of dims, which may be symbolic.
+Buffer Parser::TeReader::dims_stage(const std::string& name, const Syntax& at) {
+  std::vector<Expr> tensors = inner_values(in.required(at, 0, "array"));
+  if (tensors.size() != 1 || !is_tensor(tensors[0])) in.fail(at, "topi.{} takes a tensor", name);
+  const Syntax* stated = in.arg(at, 1, "dtype");
+  const DType dtype = is_none(stated) ? kInt32 : in.dtype(*stated);
+  const std::vector<Expr>& dims = buffer_type(cast<Var>(tensors[0])).shape;
+  if (name == "ndarray_size") {
+    Expr size = int_imm(1, kInt64);
+    for (const Expr& dim : dims) size = size * dim;
+    return elementwise("ndarray_size", {}, [&](const std::vector<Expr>&) { return cast_to(size, dtype); }, in.span(at));
+  }
+  auto dim_at = [&](const std::vector<Expr>& place) {
+    Expr result = int_imm(0, dtype);
+    for (size_t d = dims.size(); d-- > 0;)
+      result = if_then_else(equal(place[0], int_imm(static_cast<int64_t>(d), dtype_of(place[0]))),
+                            cast_to(dims[d], dtype), result);
+    return result;
+  };
+  return elementwise("T_shape", {int_imm(std::ssize(dims), kInt32)}, dim_at, in.span(at));
+}
+
 // Reads C = topi.nn.relu(A) in te: stages with the loops that the operator R.nn.relu becomes.
 std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
+  const std::string name = name_in_topi(spelling(*at.children[0]));
+  if (name == "shape" || name == "ndarray_size") return {dims_stage(name, at)};
   VarMap of_tensors;  // the graph's variable of each tensor, and the tensor
   Parser::Body none;
   Temporarily body(in.body_, &none);
@@ -91,7 +115,7 @@ std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
     Syntax call = at;
     for (const Syntax*& arg : call.children | std::views::drop(1)) arg = with_graph_names(*arg, of_tensors);
     for (Keyword& keyword : call.keywords) keyword.value = with_graph_names(*keyword.value, of_tensors);
-    value = topi(name_in_topi(spelling(*at.children[0])), call, true);
+    value = topi(name, call, true);
   }
   if (!value)
     in.fail({at, {}, "write it with te.compute, or as R.nn.relu(x) or a similar operator of a @R.function"},
