@@ -218,6 +218,8 @@ class Python {
   std::optional<int64_t> rank_of_stage(const Args& args);
   std::optional<int64_t> rank_made_by(const Syntax& value);
   PythonResult rank_of(const Syntax& at);
+  PythonResult rank_of_operator(std::string_view name, std::span<const Syntax* const> args, const Syntax& at);
+  PythonResult widest_rank(std::span<const Syntax* const> parts);
   void note_rank(std::string_view name, const Syntax& value);
 
   // ---- python_library.cc: functions that call others, scripts without arguments, tests

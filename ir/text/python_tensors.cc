@@ -157,6 +157,15 @@ std::optional<int64_t> Python::rank_made_by(const Syntax& value) {
   return dims.items ? std::optional(std::ssize(dims.items->values)) : count_of(shape);
 }
 
+PythonResult Python::widest_rank(std::span<const Syntax* const> parts) {
+  PythonResult result;
+  for (const Syntax* part : parts) {
+    PythonResult rank = rank_of(*part);
+    if (rank && (!result || rank->whole > result->whole)) result = rank;
+  }
+  return result;
+}
+
 // Returns the rank of a tensor of the graph or of te, as a number; nullopt where it is not known.
 PythonResult Python::rank_of(const Syntax& at) {
   if (is_name(at)) {
@@ -164,15 +173,7 @@ PythonResult Python::rank_of(const Syntax& at) {
     auto known = ranks_.find(at.text);
     return known == ranks_.end() ? std::nullopt : PythonResult(python_int(known->second));
   }
-  auto widest = [&](std::span<const Syntax* const> parts) -> PythonResult {
-    PythonResult result;
-    for (const Syntax* part : parts) {
-      PythonResult rank = rank_of(*part);
-      if (rank && (!result || rank->whole > result->whole)) result = rank;
-    }
-    return result;
-  };
-  if (at.kind == SyntaxKind::kBinary) return widest(at.children);
+  if (at.kind == SyntaxKind::kBinary) return widest_rank(at.children);
   if (at.kind == SyntaxKind::kUnary) return rank_of(*at.children[0]);
   if (!is_call(at) || at.children.size() < 2) return std::nullopt;
   const Syntax &callee = *at.children[0], &first = *at.children[1];
@@ -188,14 +189,19 @@ PythonResult Python::rank_of(const Syntax& at) {
     std::optional<int64_t> count = count_of(given(at, 0, "shape"));
     return count ? PythonResult(python_int(*count)) : std::nullopt;
   }
-  const RankOf* row = row_of(kRanks, std::string_view(name));
+  return rank_of_operator(name, args, at);
+}
+
+// Returns the rank of what an operator makes of its arguments.
+PythonResult Python::rank_of_operator(std::string_view name, std::span<const Syntax* const> args, const Syntax& at) {
+  const RankOf* row = row_of(kRanks, name);
   if (name.empty() || args.empty() || (!row && !name.starts_with("nn."))) return std::nullopt;
   const Syntax& data = is_list(*args[0]) && !args[0]->children.empty() ? *args[0]->children[0] : *args[0];
   switch (row ? *row : RankOf::kFirst) {
     case RankOf::kFirst:
       return rank_of(data);
     case RankOf::kWidest:
-      return widest(args);
+      return widest_rank(args);
     case RankOf::kTwo:
       return python_int(2);
     case RankOf::kMore: {
@@ -214,7 +220,7 @@ PythonResult Python::rank_of(const Syntax& at) {
       if (keeps && keeps->text == "True") return rank_of(data);
       PythonResult rank = rank_of(data);
       bool is_one = axis && (axis->kind == SyntaxKind::kInt || axis->kind == SyntaxKind::kUnary);
-      bool is_known = rank && !keeps && &first == args[0] && (is_one || count_of(axis));
+      bool is_known = rank && !keeps && at.children[1] == args[0] && (is_one || count_of(axis));
       return is_known ? PythonResult(python_int(rank->whole - count_of(axis).value_or(1))) : std::nullopt;
     }
   }

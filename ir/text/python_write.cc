@@ -221,10 +221,9 @@ void Python::run_for_te(Args& args, const Place& at) {
   PythonFunction& function = *args.positional[0].function;
   if (function.is_macro || function.active || te_functions_ > 0) return;
   if (function.lambda && !calls_function(function)) return;
-  auto of_program = [](const auto& each) { return each.first.starts_with("primfunc_"); };
   Args inner, outer;
   std::vector<PythonValue> all(args.positional.begin() + 1, args.positional.end());
-  for (const auto& each : args.named) (of_program(each) ? outer : inner).named.push_back(each);
+  for (const auto& each : args.named) (each.first.starts_with("primfunc_") ? outer : inner).named.push_back(each);
   for (const auto& [name, value] : inner.named) all.push_back(value);
   if (function.line && !has_to_run(function, all)) return;
   Line& line = kept_->line();

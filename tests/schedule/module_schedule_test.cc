@@ -97,6 +97,20 @@ sch.split(sch.get_loops("B")[0], [None, sch.get(sch.get_block("B")).dom])
             .find("of objects a schedule knows") != std::string::npos);
 }
 
+TEST_CASE("a script looks up factors in a dictionary, and pairs loops with letters", "[schedule]") {
+  const std::string taken = steps_of(R"(
+factors = {"i": [4, 2], "k": [None, 8]}
+sch = tvm.tir.Schedule(Sums)
+tiles = [sch.split(loop, factors=factors[name]) for loop, name in zip(sch.get_loops(sch.get_block("B")), "ik")]
+sch.reorder(tiles[0][0], tiles[1][0], tiles[0][1], tiles[1][1])
+)");
+  INFO(taken);
+  CHECK(taken.find("[4, 2]") != std::string::npos);
+  CHECK(taken.find("[None, 8]") != std::string::npos);
+  CHECK(steps_of("sch = tvm.tir.Schedule(Sums)\nsch.split(sch.get_loops(\"B\")[0], {\"i\": [1]}[\"j\"])\n")
+            .find("the dictionary has no \"j\"") != std::string::npos);
+}
+
 TEST_CASE("steps beside a module are done, and Python between them is left out", "[schedule]") {
   std::string steps = steps_of(R"(
 print(Sums)

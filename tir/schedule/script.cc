@@ -72,9 +72,8 @@ class Interpreter {
         return run(truth(*line.value) ? line.body : line.otherwise);
       case LineKind::kTry: {
         const auto refused = schedule_.try_steps([&] { run(line.body); });
-        for (const Line* clause : line.otherwise) {
+        for (const Line* clause : line.otherwise)
           if (clause->text == (refused ? "except" : "else") || clause->text == "finally") run(clause->body);
-        }
         return Flow::kNext;
       }
       case LineKind::kAssert:
@@ -252,13 +251,16 @@ class Interpreter {
   AttrValue subscript(const Syntax& at) {
     AttrValue object = value(*at.children[0], {});
     const AttrList* list = object.as<AttrList>();
-    if (!list) fail(span(at), "only lists have items");
-    auto size = static_cast<int64_t>(list->size());
     const Syntax& index = *at.children[1];
+    if (object.as<Attrs>()) {
+      const AttrValue key = value(index, {});
+      if (auto item = script_member(object, key.as<std::string>() ? *key.as<std::string>() : "")) return *item;
+      fail_to_fit(span(index), "the dictionary has no {}", to_string(key));
+    }
+    if (!list) fail(span(at), "only lists and dictionaries have items");
+    auto size = static_cast<int64_t>(list->size());
     auto bound = [&](const Syntax* syntax, int64_t otherwise) {
-      if (!syntax) return otherwise;
-      int64_t number = integer(*syntax);
-      return std::clamp(number < 0 ? number + size : number, int64_t{0}, size);
+      return syntax ? script_bound(integer(*syntax), size) : otherwise;
     };
     if (index.kind == SyntaxKind::kSlice) {
       int64_t from = bound(index.children[0], 0), to = bound(index.children[1], size);
@@ -450,9 +452,9 @@ class Interpreter {
     if (callee.text == "get") {
       if (positional.empty()) fail(span(at), "get takes a block, a loop or a number");
       if (!is_handle(positional[0])) return schedule_.get(scalar(at, positional[0]));
-      std::optional<Stmt> object;
-      at_line(at, [&] { object = schedule_.get(BlockRV{cast<Var>(*positional[0].as<Expr>())}); });
-      return script_object(*object);
+      AttrValue object;
+      at_line(at, [&] { object = script_object(schedule_.get(BlockRV{cast<Var>(*positional[0].as<Expr>())})); });
+      return object;
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
@@ -545,10 +547,8 @@ class Interpreter {
       bool is_const = callee.text == "const" && arguments.size() == 2;  // tvm.tir.const(32, "int32")
       bool casts = callee.text == "Cast" && arguments.size() == 2;
       DType dtype;
-      if ((casts || is_const || arguments.size() == 1) && from_attr(casts      ? arguments[0]
-                                                                    : is_const ? arguments[1]
-                                                                               : AttrValue(std::string(callee.text)),
-                                                                    dtype)) {
+      const AttrValue stated = casts ? arguments[0] : is_const ? arguments[1] : AttrValue(std::string(callee.text));
+      if ((casts || is_const || arguments.size() == 1) && from_attr(stated, dtype)) {
         const AttrValue& argument = is_const ? arguments[0] : arguments.back();
         if (argument.as<bool>()) return argument;
         const double* real = argument.as<double>();

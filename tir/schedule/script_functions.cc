@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "support/checked_math.h"
 #include "support/lists.h"
@@ -101,12 +102,21 @@ std::optional<AttrValue> limit(bool is_least, const AttrList& values) {
 
 }  // namespace
 
+int64_t script_bound(int64_t number, int64_t size) {
+  return std::clamp(number < 0 ? number + size : number, int64_t{0}, size);
+}
+
 std::optional<AttrValue> script_function(std::string_view name, const AttrList& arguments, std::string& error) {
   if (name == "print") return AttrValue();
   if (name == "range") return range(arguments, error);
   std::vector<const AttrList*> lists;
+  std::deque<AttrList> letters;  // of texts: zip(loops, "ijk")
   for (const AttrValue& argument : arguments) {
     if (const AttrList* list = argument.as<AttrList>()) lists.push_back(list);
+    const std::string* text = argument.as<std::string>();
+    if (!text) continue;
+    lists.push_back(&letters.emplace_back());
+    for (char letter : *text) letters.back().emplace_back(std::string(1, letter));
   }
   const bool all = !lists.empty() && lists.size() == arguments.size();
   const AttrList* only = all && lists.size() == 1 ? lists[0] : nullptr;

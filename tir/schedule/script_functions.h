@@ -23,6 +23,9 @@ AttrValue known_number(const Expr& e);  // a number or flag that is known, else 
 AttrValue joined_conditions(bool is_and, const AttrValue& left, const AttrValue& right);
 AttrValue negated_condition(const AttrValue& condition);
 
+// Returns the bound of a slice of a list, which counts from its end where it is negative.
+int64_t script_bound(int64_t number, int64_t size);
+
 // Returns the result; nullopt where this is no such function, or, with an error, where the arguments do not fit.
 std::optional<AttrValue> script_function(std::string_view name, const AttrList& arguments, std::string& error);
 
