@@ -212,11 +212,14 @@ class Python {
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
 
-  // ---- python_tensors.cc: how many dims tensors have
+  // ---- python_tensors.cc: the ranks and dtypes of tensors
   PythonValue expanded(const PythonValue& value);
   std::optional<std::vector<PythonValue>> items_of(const PythonValue& value);
   std::optional<int64_t> rank_of_stage(const Args& args);
   std::optional<int64_t> rank_made_by(const Syntax& value);
+  PythonResult dtype_made_by(const Syntax& value);
+  PythonResult known_dim(const PythonValue& shape, int64_t i) const;
+  void note_dims(std::string_view name, const Syntax& value);
   PythonResult rank_of(const Syntax& at);
   PythonResult rank_of_operator(std::string_view name, std::span<const Syntax* const> args, const Syntax& at);
   PythonResult widest_rank(std::span<const Syntax* const> parts);
@@ -289,12 +292,14 @@ class Python {
   std::set<std::string_view> aliased_;                      // of those the ones that other names of Python mean, too
   std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
   std::set<std::string_view> schedules_;
-  std::set<std::string_view> te_tensors_;          // names of tensors that te or topi made
-  std::map<std::string_view, int64_t> ranks_;      // of tensors of te and of relax.Var, by their names
-  std::map<std::string_view, int64_t> numbers_;    // of fresh names
-  std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
-  std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
-  std::vector<PythonFunction*> order_;             // the functions of the module
+  std::set<std::string_view> te_tensors_;      // names of tensors that te or topi made
+  std::map<std::string_view, int64_t> ranks_;  // of tensors of te and of relax.Var, by their names
+  std::map<std::string_view, std::vector<std::optional<int64_t>>> shapes_;
+  std::map<std::string_view, std::string_view> dtypes_;  // of such tensors
+  std::map<std::string_view, int64_t> numbers_;          // of fresh names
+  std::map<std::string_view, uint32_t> volatile_;        // names that what is not modelled may change at any time
+  std::vector<PythonScope*> binders_;                    // the definitions and lambdas that are being written
+  std::vector<PythonFunction*> order_;                   // the functions of the module
   std::map<uint32_t, std::string_view> uncalled_;
   std::optional<Place> exceeded_, macro_;
   // The number of definitions so far, and that at which a name was written: a definition that is read later names it.

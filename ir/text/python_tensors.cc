@@ -23,6 +23,17 @@ std::optional<int64_t> count_of(const Syntax* at) {
   return std::ssize(at->children);
 }
 
+// Returns the shape in te.placeholder((n, m)), te.compute((n, m), ...), relax.Var("x", R.Tensor((n, m))), R.Tensor((n,
+// m)); null for other calls.
+const Syntax* shape_in(const Syntax& call) {
+  std::string_view form = call.children[0]->text;
+  if (is_one_of(form, {"placeholder", "compute", "Tensor", "TensorStructInfo"})) return given(call, 0, "shape");
+  if (!is_one_of(form, {"Var", "DataflowVar"})) return nullptr;
+  const Syntax* type = given(call, 1, "struct_info");
+  bool is_tensor = type && is_call(*type) && is_one_of(type->children[0]->text, {"Tensor", "TensorStructInfo"});
+  return is_tensor ? given(*type, 0, "shape") : type;
+}
+
 // Returns the name of an operator of the graph, or of a function of topi: "nn.relu"; "" for other calls.
 std::string operator_in(const Syntax& callee) {
   std::string path = spelling(callee);
@@ -94,11 +105,27 @@ PythonValue Python::expanded(const PythonValue& value) {
   std::vector<PythonValue> dims;
   for (int64_t i = 0; i < rank->second; ++i) {
     const Syntax* position = lift(python_int(i), *value.syntax);
+    if (PythonResult known = known_dim(value, i)) {
+      dims.push_back(*known);
+      continue;
+    }
     dims.push_back(node_like(heap_.node(SyntaxKind::kSubscript, *value.syntax), {value.syntax, position}, heap_));
   }
   PythonValue array = heap_.list(Kind::kTuple, std::move(dims));
   array.text = kArray;
   return array;
+}
+
+// Returns dim i of A.shape where it is written as a number: A = te.placeholder((n, 4)).
+PythonResult Python::known_dim(const PythonValue& shape, int64_t i) const {
+  const Syntax* at = shape.is(Kind::kSyntax) ? shape.syntax : nullptr;
+  bool is_shape = at && at->kind == SyntaxKind::kAttribute && at->text == "shape" && is_name(*at->children[0]);
+  auto known = is_shape ? shapes_.find(at->children[0]->text) : shapes_.end();
+  if (known == shapes_.end()) return std::nullopt;
+  const std::vector<std::optional<int64_t>>& dims = known->second;
+  if (i < 0) i += std::ssize(dims);
+  bool is_known = i >= 0 && i < std::ssize(dims) && dims[static_cast<size_t>(i)];
+  return is_known ? PythonResult(python_int(*dims[static_cast<size_t>(i)])) : std::nullopt;
 }
 
 // Returns what a loop takes of the value one after the other: also the tensors of topi.split(x, 2), which get a name.
@@ -130,8 +157,58 @@ std::optional<int64_t> Python::rank_of_stage(const Args& args) {
 // Remembers the rank of the tensor that the expression makes, or that has this type.
 void Python::note_rank(std::string_view name, const Syntax& value) {
   std::optional<int64_t> rank = rank_made_by(value);
+  PythonResult dtype = dtype_made_by(value);
+  note_dims(name, value);
   ranks_.erase(name);
+  dtypes_.erase(name);
   if (rank) ranks_.insert_or_assign(name, *rank);
+  if (dtype) dtypes_.insert_or_assign(name, dtype->text);
+}
+
+// Remembers the dims of such a tensor that are written as numbers.
+void Python::note_dims(std::string_view name, const Syntax& value) {
+  std::optional<std::vector<std::optional<int64_t>>> dims;
+  if (auto known = is_name(value) ? shapes_.find(value.text) : shapes_.end(); known != shapes_.end())
+    dims = known->second;
+  const Syntax* shape = is_call(value) ? shape_in(value) : nullptr;
+  if (count_of(shape)) {
+    dims.emplace();
+    for (const Syntax* dim : shape->children)
+      dims->push_back(dim->kind == SyntaxKind::kInt ? whole_number(dim->text) : std::nullopt);
+  }
+  shapes_.erase(name);
+  if (dims) shapes_.insert_or_assign(name, std::move(*dims));
+}
+
+// Returns the dtype of such a tensor, as a text; nullopt where it is not known.
+PythonResult Python::dtype_made_by(const Syntax& value) {
+  if (is_name(value)) {
+    auto known = dtypes_.find(value.text);
+    return known == dtypes_.end() ? std::nullopt : PythonResult(heap_.string(known->second));
+  }
+  if (value.kind == SyntaxKind::kBinary || value.kind == SyntaxKind::kUnary) return dtype_made_by(*value.children[0]);
+  if (!is_call(value) || value.children.size() < 2) return std::nullopt;
+  auto literal = [&](const Syntax* at) -> PythonResult {
+    return at && at->kind == SyntaxKind::kString ? literal_value(*at, heap_) : std::nullopt;
+  };
+  const Syntax &callee = *value.children[0], *first = value.children[1], *dtype = given(value, 1, "dtype");
+  if (callee.text == "placeholder") return dtype ? literal(dtype) : heap_.string("float32");
+  if (is_one_of(callee.text, {"Tensor", "TensorStructInfo", "astype", "cast"})) return literal(dtype);
+  if (is_one_of(callee.text, {"Var", "DataflowVar"})) {
+    const Syntax* type = given(value, 1, "struct_info");
+    return type ? dtype_made_by(*type) : std::nullopt;
+  }
+  if (is_one_of(callee.text, {"emit", "emit_output", "normalize"})) return dtype_made_by(*first);
+  std::string name = operator_in(callee);
+  if (is_one_of(callee.text, {"emit_te", "call_te"})) {
+    if (is_name(*first) || value.children.size() < 3) return dtype_made_by(*first);
+    name = operator_in(*first);
+    first = value.children[2];
+  }
+  bool keeps = name.starts_with("nn.") || (row_of(kRanks, std::string_view(name)) && !given(value, 99, "dtype"));
+  if (!keeps || given(value, 99, "out_dtype") || is_one_of(name, {"full", "ones", "zeros", "cast"}))
+    return std::nullopt;
+  return dtype_made_by(is_list(*first) && !first->children.empty() ? *first->children[0] : *first);
 }
 
 // Returns the rank of what te.placeholder((n, m)), te.compute((n, m), ...), relax.Var("x", R.Tensor((n, m))) or
@@ -141,17 +218,8 @@ std::optional<int64_t> Python::rank_made_by(const Syntax& value) {
     PythonResult rank = rank_of(value);
     return rank ? std::optional(rank->whole) : std::nullopt;
   }
-  const Syntax& callee = *value.children[0];
-  const Syntax* shape = nullptr;
-  if (is_one_of(callee.text, {"placeholder", "compute"})) {
-    shape = given(value, 0, "shape");
-  } else if (is_one_of(callee.text, {"Var", "DataflowVar"})) {
-    const Syntax* type = given(value, 1, "struct_info");
-    bool is_tensor = type && is_call(*type) && is_one_of(type->children[0]->text, {"Tensor", "TensorStructInfo"});
-    shape = is_tensor ? given(*type, 0, "shape") : type;
-  } else if (PythonResult rank = rank_of(value)) {
-    return rank->whole;
-  }
+  const Syntax* shape = shape_in(value);
+  if (PythonResult rank = shape ? std::nullopt : rank_of(value)) return rank->whole;
   if (!shape) return std::nullopt;
   const PythonValue dims = expanded({.kind = Kind::kSyntax, .syntax = shape});
   return dims.items ? std::optional(std::ssize(dims.items->values)) : count_of(shape);

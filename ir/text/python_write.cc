@@ -21,6 +21,12 @@ struct Binder {
 
 constexpr int kDeepestLift = 1000;
 
+// Returns whether the expression is a text such as f"axpy_{n}".
+bool is_format(const Syntax& at) {
+  return at.kind == SyntaxKind::kString &&
+         at.text.substr(0, at.text.find_first_of("\"'")).find_first_of("fF") != std::string_view::npos;
+}
+
 }  // namespace
 
 // ---- Values as syntax
@@ -283,6 +289,7 @@ void Python::run_for_te(Args& args, const Place& at) {
 bool Python::mentions_values(const Syntax* at) {
   bool found = false;
   for_each(at, [&](const Syntax& each) {
+    found = found || is_format(each);
     if (found || !is_name(each)) return;
     Found known = find(each.text);
     bool is_itself = known.value && known.value->is(Kind::kSyntax) && known.value->syntax->text == each.text &&
@@ -321,7 +328,9 @@ const Line& Python::written(const Line& line) {
   bool mentions = line.kind == LineKind::kFunction && holds(line, is_macro);
   if (!worth_ && volatile_.empty() && !mentions) return line;
   heap_.spend(1);
-  for_each(line, [&](const Syntax& each) { mentions = mentions || (is_name(each) && mentions_values(&each)); });
+  for_each(line, [&](const Syntax& each) {
+    mentions = mentions || ((is_name(each) || is_format(each)) && mentions_values(&each));
+  });
   if (!mentions) return line;
   Line& result = kept_->line();
   result = line;
@@ -329,7 +338,8 @@ const Line& Python::written(const Line& line) {
   PythonScope& params = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
   PythonScope& body = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
   bool is_function = line.kind == LineKind::kFunction;
-  const auto ranks = is_function ? ranks_ : std::map<std::string_view, int64_t>();  // of names around it
+  const auto facts = is_function ? std::tuple(ranks_, dtypes_, shapes_)
+                                 : decltype(std::tuple(ranks_, dtypes_, shapes_))();  // of names around it
   if (is_function) {
     add_bound_names(line, body.own);
     body.own.erase(line.text);
@@ -359,7 +369,7 @@ const Line& Python::written(const Line& line) {
   }
   bool binds = line.kind == LineKind::kAssign && line.value && is_name(*line.target);
   if (binds) note_rank(line.target->text, *result.value);
-  if (is_function) ranks_ = ranks;
+  if (is_function) std::tie(ranks_, dtypes_, shapes_) = facts;
   return result;
 }
 
