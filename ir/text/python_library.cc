@@ -9,9 +9,14 @@
 
 namespace relaxc::text {
 
-// argparse: what a script gets that is run without arguments. A required one has no value.
+// functools.partial, and argparse: what a script gets that is run without arguments. A required one has no value.
 const std::string_view kScriptLibrary = R"python(
 def library():
+    def partial(function, *given, **settings):
+        def partly_given(*rest, **others):
+            return function(*given, *rest, **{**settings, **others})
+        return partly_given
+
     class Namespace:
         def __init__(self):
             pass

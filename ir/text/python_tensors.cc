@@ -98,6 +98,7 @@ constexpr std::pair<std::string_view, RankOf> kRanks[] = {{"abs", RankOf::kFirst
 
 // Returns the dims of A.shape, A.shape[0] and so on, where the rank of A is known; other values themselves.
 PythonValue Python::expanded(const PythonValue& value) {
+  if (PythonResult dims = model_dims(value)) return *dims;
   bool is_shape = value.is(Kind::kSyntax) && value.syntax->kind == SyntaxKind::kAttribute &&
                   value.syntax->text == "shape" && is_name(*value.syntax->children[0]);
   auto rank = is_shape ? ranks_.find(value.syntax->children[0]->text) : ranks_.end();
@@ -236,8 +237,11 @@ PythonResult Python::widest_rank(std::span<const Syntax* const> parts) {
 
 // Returns the rank of a tensor of the graph or of te, as a number; nullopt where it is not known.
 PythonResult Python::rank_of(const Syntax& at) {
+  if (std::optional<Type> type = type_of(at); type && type->is<TensorType>()) {  // of a model, inferred by the reader
+    if (int64_t rank = known_rank(*type); rank >= 0) return python_int(rank);
+  }
   if (is_name(at)) {
-    if (auto known = tensors_.find(at.text); known != tensors_.end()) return known->second.rank;
+    if (auto known = tensors_.find(at.text); known != tensors_.end() && known->second.rank) return known->second.rank;
     auto known = ranks_.find(at.text);
     return known == ranks_.end() ? std::nullopt : PythonResult(python_int(known->second));
   }
