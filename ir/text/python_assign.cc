@@ -240,6 +240,10 @@ void Python::note_library(const PythonValue& value, std::string_view name) {
   if (is_te_tensor(*value.syntax)) te_tensors_.insert(name);
   if (is_array(*value.syntax)) arrays_.insert(name), types_->array(name, *value.syntax);
   note_rank(name, *value.syntax);
+  const bool is_list = value.syntax->kind == SyntaxKind::kComprehension;  // [i for i, axis in zip(loops, axes)]
+  for_each(is_list ? value.syntax->children[3] : nullptr, [&](const Syntax& at) {
+    if (is_name(at) && schedules_.contains(at.text)) schedules_.insert(name);
+  });
   if (!is_name(*root)) return;
   if (libraries_made_.contains(root->text) || is_tensor_library(root->text)) libraries_made_.insert(name);
   bool is_schedule = is_call(*value.syntax) && (made == "Schedule" || made == "create_schedule");
