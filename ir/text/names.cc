@@ -17,6 +17,23 @@ constexpr std::string_view kPredefined[] = {"False", "I",     "Module", "None", 
                                             "bool",  "cls",   "float",  "int",  "len", "list", "match_cast", "metadata",
                                             "range", "relax", "slice",  "str",  "tir", "tirx", "tuple",      "tvm"};
 
+// The files of tvm.relax and tvm.relax.op, which are modules of Python: relax.op.linear_algebra.matmul is
+// relax.op.matmul, relax.block_builder.BlockBuilder is relax.BlockBuilder.
+constexpr std::string_view kPythonFiles[] = {"base",     "binary",      "block_builder",  "create",     "datatype",
+                                             "expr",     "index",       "linear_algebra", "manipulate", "mask",
+                                             "op_attrs", "qdq",         "sampling",       "search",     "set",
+                                             "sorting",  "statistical", "struct_info",    "ternary",    "unary"};
+// The functions of te that stood in tvm until 2020: tvm.compute.
+constexpr std::string_view kEarlyTe[] = {"all",         "any",   "comm_reducer", "compute", "const",  "exp",
+                                         "extern",      "floor", "if_then_else", "log",     "max",    "min",
+                                         "placeholder", "power", "reduce_axis",  "scan",    "select", "sigmoid",
+                                         "size_var",    "sqrt",  "sum",          "tanh",    "var"};
+
+// The operators of relax.op.nn that stood in relax.op in 2022: relax.op.relu.
+constexpr std::string_view kEarlyNn[] = {
+    "adaptive_avg_pool2d", "avg_pool2d",  "batch_norm", "conv2d", "dropout", "gelu",   "layer_norm",
+    "leakyrelu",           "log_softmax", "max_pool2d", "relu",   "silu",    "softmax"};
+
 bool is_reserved(std::string_view word) {
   return is_keyword(word) || std::ranges::find(kPredefined, word) != std::end(kPredefined);
 }
@@ -27,6 +44,19 @@ bool is_reserved(std::string_view word) {
 bool is_keyword(std::string_view word) {
   return word.size() >= 2 && word.size() <= 8 && std::ranges::find(kKeywords, word) != std::end(kKeywords);
 }
+
+std::string path_of_operator(std::string_view path) {
+  path = without_python_file(path);
+  return fmt::format("{}{}", std::ranges::count(kEarlyNn, path) > 0 ? "nn." : "", path);
+}
+
+std::string_view without_python_file(std::string_view path) {
+  const size_t dot = path.find('.');
+  const bool is_file = dot != path.npos && std::ranges::count(kPythonFiles, path.substr(0, dot)) > 0;
+  return is_file ? path.substr(dot + 1) : path;
+}
+
+bool is_early_te(std::string_view name) { return std::ranges::find(kEarlyTe, name) != std::end(kEarlyTe); }
 
 std::string identifier(std::string_view hint) {
   std::string result;

@@ -10,6 +10,12 @@ namespace relaxc::text {
 
 // Returns whether the word is one of Python's keywords.
 bool is_keyword(std::string_view word);
+// Returns the path of a function in tvm.relax or tvm.relax.op without the file of Python that it stands in.
+std::string_view without_python_file(std::string_view path);
+// Returns the path of relax.op.PATH in R.
+std::string path_of_operator(std::string_view path);
+// Returns whether tvm.NAME was a function of te until 2020.
+bool is_early_te(std::string_view name);
 // Returns the hint with everything that an identifier cannot hold replaced by '_'.
 std::string identifier(std::string_view hint);
 

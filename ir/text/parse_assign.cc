@@ -263,13 +263,18 @@ void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<V
   if (value_type && element.lanes == 1) widen_last(payload.indices, value_type->dtype.lanes, span(target));
   DType wanted = element.with_lanes(element.lanes * index_lanes(payload.indices));
   if (!value_type) fail(value_at, "expected a scalar");
-  payload.value = value->literal ? adapt(*value, wanted, value_at) : value->expr;
+  bool is_real = value->literal && value->expr.is<FloatImm>() && wanted.is_integral();
+  payload.value = value->literal && !is_real ? adapt(*value, wanted, value_at) : value->expr;
   if (dtype_of(payload.value).lanes == 1 && wanted.lanes > 1)
     payload.value = broadcast(payload.value, wanted.lanes, span(value_at));
   DType got = dtype_of(payload.value);
   auto is_number = [](DType d) { return d.is_integral() || d.is_float(); };
-  bool narrows = got.is_float() && !wanted.is_float();
-  if (got != wanted && (got.lanes != wanted.lanes || !is_number(got) || !is_number(wanted) || narrows)) {
+  if (got != wanted && got.lanes == wanted.lanes && got.is_float() && wanted.is_integral())
+    diagnostics_
+        .warning(span(value_at), "casting in BufferStore may lose precision: {} stored to '{}', which holds {}",
+                 to_string(got), destination->name, to_string(wanted))
+        .notes.push_back(fmt::format("say so: T.Cast(\"{}\", ...)", to_string(wanted)));
+  if (got != wanted && (got.lanes != wanted.lanes || !is_number(got) || !is_number(wanted))) {
     report(value_at, "{} stored to '{}', which holds {}", to_string(got), destination->name, to_string(wanted))
         .notes.push_back(fmt::format("convert it: T.Cast(\"{}\", ...)", to_string(wanted)));
     throw Failed();

@@ -362,7 +362,7 @@ PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const S
   for (const VarRef& param : params) needed.insert(param.get());
   std::vector<Buffer> kept;
   std::vector<Stmt> stmts;
-  AttrList states;  // the rows that a step of a scan reads are those of steps before it
+  AttrList states;  // what a stage reads of them it has written before
   for (const Stage& stage : stages_ | std::views::reverse) {
     bool is_needed =
         std::ranges::any_of(stage.buffers, [&](const Buffer& each) { return needed.contains(each.get()); });
@@ -373,7 +373,7 @@ PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const S
     walk(*stage.stmt, [&](const BufferLoad& load) { needed.insert(load.buffer.get()); });
     std::ranges::copy_if(stage.buffers, std::back_inserter(kept), [&](const Buffer& each) { return !is_param(each); });
     for (const Buffer& each : stage.buffers) {
-      if (stage.is_scan && is_param(each)) states.emplace_back(each->name);
+      if (stage.reads_itself && is_param(each)) states.emplace_back(each->name);
     }
     stmts.push_back(*stage.stmt);
   }

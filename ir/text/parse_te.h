@@ -42,7 +42,7 @@ struct Parser::TeReader {
   struct Stage {
     std::vector<Buffer> buffers = {};
     std::optional<Stmt> stmt = {};
-    bool is_scan = false;
+    bool reads_itself = false;  // te.scan, te.extern: what it reads of its own buffers it has written
   };
   struct Loop {
     VarRef var;
@@ -107,11 +107,16 @@ struct Parser::TeReader {
   PrimFuncRef emitted(const std::vector<Expr>& args, const Line& function, const Syntax& at, Emission& made);
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
+  bool is_scheduled() const;
+  const Syntax* with_params(const Syntax* at, Line& function, Syntax& call);
+  Value emit_topi(const Syntax& topi_call, const Syntax& at, const std::string& name);
   std::optional<Value> topi(const std::string& name, const Syntax& at, bool of_te);
   std::optional<Value> renamed_topi(const std::string& name, const Syntax& at);
   std::optional<Value> composed_topi(const std::string& name, const Syntax& at, bool of_te);
   const Syntax* with_graph_names(const Syntax& at, VarMap& of_tensors);
   Value full(const OpRow& row, const Syntax& at);
+  Buffer dims_stage(const std::string& name, const Syntax& at);
+  std::optional<Buffer> product_stage(const std::string& name, const Syntax& at);
   std::vector<Expr> topi_stages(const Syntax& at);
   void add_graph_value(const VarRef& var, const Expr& value, VarMap& of_tensors, const Syntax& at);
   std::vector<Expr> graph_stages(const Expr& value, VarMap& of_tensors, const Syntax& at);
@@ -123,7 +128,8 @@ struct Parser::TeReader {
   bool defines_tensors(const Syntax& at) const;
   Expr tensor_arithmetic(const Syntax& at);
   Buffer elementwise(const char* name, const std::vector<Expr>& shape,
-                     const std::function<Expr(const std::vector<Expr>&)>& value_at, const Span& place);
+                     const std::function<Expr(const std::vector<Expr>&)>& value_at, const Span& place,
+                     const std::optional<Expr>& sum_over = {});
   std::string callee(const Syntax& at) const;
   static Loop loop(const std::string& name, const Range& domain, IterKind kind, const Span& at);
   const Stage& compute(const Syntax& call);

@@ -331,7 +331,7 @@ Type Parser::container_type(std::string_view path, const Syntax& at) {
 Type Parser::shape_type_of(const Syntax* call, const Syntax&) {
   if (!call) return shape_type_of_rank(-1);
   const Syntax *values = arg(*call, 0, "values"), *rank = arg(*call, 1, "ndim");
-  if (!values) return shape_type_of_rank(rank ? constant_int(*rank) : -1);
+  if (is_none(values)) return shape_type_of_rank(rank ? constant_int(*rank) : -1);
   std::vector<Expr> result = graph_dims(*values);
   if (!is_none(rank) && constant_int(*rank) != std::ssize(result))
     fail(*rank, "ndim is {}, but the shape has {} dims", constant_int(*rank), result.size());

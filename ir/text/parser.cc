@@ -499,12 +499,7 @@ std::string Parser::resolve(const Syntax& at) const {
     parts.pop_back();
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
-  // Until 2020 the functions of te stood in tvm: tvm.compute.
-  constexpr std::string_view kEarly[] = {"all",         "any",   "comm_reducer", "compute", "const",  "exp",
-                                         "extern",      "floor", "if_then_else", "log",     "max",    "min",
-                                         "placeholder", "power", "reduce_axis",  "scan",    "select", "sigmoid",
-                                         "size_var",    "sqrt",  "sum",          "tanh",    "var"};
-  if (node->text == "tvm" && parts.size() == 1 && std::ranges::find(kEarly, parts.back()) != std::end(kEarly))
+  if (node->text == "tvm" && parts.size() == 1 && is_early_te(parts.back()))
     return canonical_form(fmt::format("T.{}", parts.back()));
   auto prefix = prefixes_.find(parts.back());
   bool is_bare = leaves_out_prefixes() && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
@@ -516,17 +511,8 @@ std::string Parser::resolve(const Syntax& at) const {
     path += parts[i];
   }
   if (path.starts_with("T.tir.")) path.erase(2, 4);
-  if (path.starts_with("R.op.")) path.erase(2, 3);
-  // relax.op.linear_algebra.matmul and relax.block_builder.BlockBuilder: the files that have them are modules of
-  // Python.
-  constexpr std::string_view kFiles[] = {"base",     "binary",      "block_builder",  "create",     "datatype",
-                                         "expr",     "index",       "linear_algebra", "manipulate", "mask",
-                                         "op_attrs", "qdq",         "sampling",       "search",     "set",
-                                         "sorting",  "statistical", "struct_info",    "ternary",    "unary"};
-  size_t dot = path.find('.', 2);
-  bool is_file = path.starts_with("R.") && dot != std::string::npos &&
-                 std::ranges::count(kFiles, std::string_view(path).substr(2, dot - 2)) > 0;
-  if (is_file) path.erase(2, dot - 1);
+  if (path.starts_with("R.op.")) path = fmt::format("R.{}", path_of_operator(std::string_view(path).substr(5)));
+  if (path.starts_with("R.")) path = fmt::format("R.{}", without_python_file(std::string_view(path).substr(2)));
   return canonical_form(std::move(path));
 }
 

@@ -509,9 +509,10 @@ class Parser {
   std::map<std::string, uint32_t, std::less<>> computed_;
   std::map<uint32_t, std::string_view> python_functions_;  // those that nothing calls, by line
   std::optional<Place> python_from_;
-  std::shared_ptr<SyntaxTree> python_tree_;       // the functions of Python that are written out
-  std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
-  std::vector<NamedFunction> renamed_;            // as Python around the functions names them
+  std::shared_ptr<SyntaxTree> python_tree_;          // the functions of Python that are written out
+  std::set<std::string, std::less<>> schedules_;     // names of tvm.tir.Schedule objects
+  std::set<std::string, std::less<>> step_results_;  // names of what steps on them gave
+  std::vector<NamedFunction> renamed_;               // as Python around the functions names them
   std::map<std::string_view, std::string_view> function_aliases_;
   std::vector<int64_t> python_lines_;
   std::vector<Diagnostic> python_errors_;  // of syntax in what is Python

@@ -196,7 +196,20 @@ bool Parser::is_schedule_step(const Line& line) {
     auto others = std::ranges::count_if(line.body, [&](const Line* inner) { return !is_schedule_step(*inner); });
     return others == 0;
   }
-  if (calls_schedule(line.value)) return true;
+  constexpr LineKind kKinds[] = {LineKind::kAssign, LineKind::kAugmented, LineKind::kFor, LineKind::kIf};
+  const bool is_kind = std::ranges::find(kKinds, line.kind) != std::end(kKinds);
+  bool tries = line.kind == LineKind::kTry &&
+               std::ranges::any_of(line.body, [&](const Line* inner) { return is_schedule_step(*inner); });
+  bool uses = false;  // n = 16, below if extent % 16 == 0, where extent is what a step gave
+  for_each(line.value, [&](const Syntax& at) { uses = uses || (is_name(at) && step_results_.contains(at.text)); });
+  bool is_value = line.kind == LineKind::kAssign && line.value && !schedules_.empty();  // n = 4, before such an if
+  for_each(line.value, [&](const Syntax& at) { is_value = is_value && !is_name(at); });
+  if (tries || calls_schedule(line.value) || (is_kind && uses) || is_value) {
+    std::set<std::string_view> names;
+    add_bound_names(line, names);
+    step_results_.insert(names.begin(), names.end());
+    return true;
+  }
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
   if (spelling(callee).ends_with("TensorIntrin.register")) {

@@ -51,6 +51,12 @@ bool is_type_of_graph(const Syntax& at) {
 
 }  // namespace
 
+bool is_plain_buffer(const Syntax& at) {
+  if (!is_call(at) || at.children[0]->text != "decl_buffer" || at.children.size() > 4) return false;
+  return std::ranges::all_of(at.keywords,
+                             [](const auto& each) { return is_one_of(each.name, {"shape", "dtype", "name"}); });
+}
+
 // Returns whether the expression makes a tensor of te: by te, by topi, or by arithmetic of other tensors.
 bool Python::is_te_tensor(const Syntax& at) const {
   if (is_name(at)) return te_tensors_.contains(at.text);
@@ -67,7 +73,8 @@ bool Python::is_te_tensor(const Syntax& at) const {
 // Returns whether the expression may stand wherever its name stands: it calls nothing, and names no attributes.
 bool Python::is_plain(const PythonValue& value) const {
   bool plain = true;
-  if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax))) return true;
+  if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax) || is_plain_buffer(*value.syntax)))
+    return true;
   if (is_exporting() && value.syntax && is_array_of_numpy(*value.syntax)) return !draws_random(*value.syntax);
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
@@ -179,14 +186,26 @@ PythonValue Python::named(const PythonValue& value, std::string_view hint, const
   if (size > kMostNodes) throw PythonUnknown();
   if (is_plain(value)) return value;
   if (!writes_) {
-    if (makes_tensor(*value.syntax)) throw PythonUnknown();
-    return value;
+    if (!makes_tensor(*value.syntax)) return value;
+    if (!is_axis_around(*value.syntax)) throw PythonUnknown();
   }
+  Temporarily around(writes_, true);
   std::string_view name = fresh(hint);
   write(assignment(at, name, value));
   note_library(value, name);
   note_tensor(name, *value.syntax);
   return name_value(name, at);
+}
+
+// Returns whether the axis that a function of elements makes can stand before the statement around its lambda:
+// k = te.reduce_axis((0, a.shape[-1])), where no index of an element is its extent.
+bool Python::is_axis_around(const Syntax& at) const {
+  bool is_alone = writes_around_ && is_call(at) && at.children[0]->text == "reduce_axis";
+  for_each(&at, [&](const Syntax& part) {
+    for (const PythonScope* binder : binders_)
+      is_alone = is_alone && !(is_name(part) && binder->own.contains(part.text));
+  });
+  return is_alone;
 }
 
 // Returns whether the expression is an array of numpy.
@@ -215,11 +234,16 @@ PythonResult Python::array_property(const Syntax& array, std::string_view name) 
 void Python::note_library(const PythonValue& value, std::string_view name) {
   const Syntax* root = &head_of(*value.syntax);
   std::string_view made = root->text;
-  while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript)
-    root = root->children[0];
+  while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript ||
+         root->kind == SyntaxKind::kComprehension)
+    root = root->children[root->kind == SyntaxKind::kComprehension ? 3 : 0];  // [f(x) for x in root]
   if (is_te_tensor(*value.syntax)) te_tensors_.insert(name);
   if (is_array(*value.syntax)) arrays_.insert(name), types_->array(name, *value.syntax);
   note_rank(name, *value.syntax);
+  const bool is_list = value.syntax->kind == SyntaxKind::kComprehension;  // [i for i, axis in zip(loops, axes)]
+  for_each(is_list ? value.syntax->children[3] : nullptr, [&](const Syntax& at) {
+    if (is_name(at) && schedules_.contains(at.text)) schedules_.insert(name);
+  });
   if (!is_name(*root)) return;
   if (libraries_made_.contains(root->text) || is_tensor_library(root->text)) libraries_made_.insert(name);
   bool is_schedule = is_call(*value.syntax) && (made == "Schedule" || made == "create_schedule");

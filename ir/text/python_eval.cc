@@ -303,6 +303,9 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& given, Use us
   const bool of_dtype = object.is(Kind::kString) && is_one_of(at.text, {"bits", "lanes"});  // of tvm.DataType
   if (std::optional<DType> dtype = of_dtype ? parse_dtype(object.text) : std::nullopt)
     return python_int(at.text == "bits" ? dtype->bits : dtype->lanes);
+  if (is_one_of(at.text, {"dtype", "ndim"}) && object.is(Kind::kSyntax) && is_name(*object.syntax)) {
+    if (PythonResult known = at.text == "ndim" ? rank_of(*object.syntax) : dtype_made_by(*object.syntax)) return *known;
+  }
   if (is_exporting() && object.is(Kind::kSyntax) && is_one_of(at.text, {"dtype", "ndim"})) {
     if (PythonResult known = at.text == "dtype" ? dtype_of(*object.syntax) : rank_of(*object.syntax)) return *known;
   }
@@ -322,6 +325,7 @@ PythonValue Python::subscript(const Syntax& at) {
       std::vector<PythonValue> bounds;
       for (const Syntax* part : only.children) bounds.push_back(part ? eval(*part) : PythonValue());
       result = slice_of(object, bounds, heap_);
+      if (result && object.is_list()) result->text = object.text;
     } else {
       result = item_of(object, eval(only));
     }
@@ -336,6 +340,13 @@ PythonValue Python::subscript(const Syntax& at) {
   bool is_shape = is_exporting() && te_functions_ == 0 && object.is(Kind::kSyntax) &&
                   object.syntax->kind == SyntaxKind::kAttribute && object.syntax->text == "shape" &&
                   at.children.size() == 2;
+  bool of_shape = object.is(Kind::kSyntax) && object.syntax->kind == SyntaxKind::kAttribute &&
+                  object.syntax->text == "shape" && at.children.size() == 2 && only.kind != SyntaxKind::kSlice;
+  if (of_shape && !is_shape) {
+    const PythonValue index = eval(only);
+    PythonResult known = index.is(Kind::kInt) ? known_dim(object, index.whole) : std::nullopt;
+    if (known) return *known;
+  }
   if (is_shape) return dim_of(object, only.kind == SyntaxKind::kSlice ? PythonValue() : eval(only), at);
   std::vector<const Syntax*> parts = {lift(object, *at.children[0])};
   for (const Syntax* index : at.operands()) {
@@ -507,6 +518,10 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
   if (function.text.ends_with("ir_builder.create"))
     return PythonValue{.kind = Kind::kSyntax, .text = "relaxc.ib", .syntax = &heap_.node(SyntaxKind::kName, at, "ib")};
   if (function.text.starts_with(kIntrinsic)) return intrinsic(function.text.substr(kIntrinsic.size()), args, at);
+  bool is_path = args.positional.size() == 2 && args.positional[0].is(Kind::kSyntax) &&
+                 !args.positional[0].text.empty() && args.positional[1].is(Kind::kString);
+  if (function.text == "getattr" && is_path)  // getattr(topi, "exp")
+    return attribute(heap_.node(SyntaxKind::kAttribute, at, args.positional[1].text), args.positional[0]);
   if (PythonResult result = reflection(function.text, args, at)) return *result;
   if (PythonResult result = args.named.empty() ? higher_order(function.text, args) : std::nullopt) return *result;
   const bool is_variable = lambdas_ > 0 && is_one_of(function.text, {"tir.Var", "tvm.tir.Var", "tvm.tirx.Var"});
@@ -516,6 +531,7 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
       args.positional[0].is(Kind::kString))
     return args.positional[0];
   if (function.text == "tvm.testing.parameter" && !args.positional.empty()) return args.positional[0];
+  if (PythonResult result = of_environment(function.text, args)) return *result;
   if (function.text == "collections.namedtuple" && args.positional.size() == 2) return named_tuple(args);
   if (PythonResult result = data_fields(function.text, args)) return *result;
   if (function.text == "dict" && args.positional.empty()) {

@@ -58,58 +58,6 @@ def library():
             return self.values, []
 )python";
 
-// ---- Shapes
-
-// Returns the dims of A.shape, A.shape[0] and so on, where the rank of A is known; other values themselves.
-PythonValue Python::expanded(const PythonValue& value) {
-  if (PythonResult dims = model_dims(value)) return *dims;
-  bool is_shape = value.is(Kind::kSyntax) && value.syntax->kind == SyntaxKind::kAttribute &&
-                  value.syntax->text == "shape" && is_name(*value.syntax->children[0]);
-  auto rank = is_shape ? ranks_.find(value.syntax->children[0]->text) : ranks_.end();
-  if (rank == ranks_.end()) return value;
-  std::vector<PythonValue> dims;
-  for (int64_t i = 0; i < rank->second; ++i) {
-    const Syntax* position = lift(python_int(i), *value.syntax);
-    dims.push_back(node_like(heap_.node(SyntaxKind::kSubscript, *value.syntax), {value.syntax, position}, heap_));
-  }
-  return heap_.list(Kind::kTuple, std::move(dims));
-}
-
-// Returns the rank of the tensor that te.compute(shape, ...) makes, where it is known.
-std::optional<int64_t> Python::rank_of_stage(const Args& args) {
-  const PythonValue shape = expanded(argument_of(args, 0, "shape"));
-  const bool known = shape.is_list() && shape.items->computed == 0;
-  return known ? std::optional(std::ssize(shape.items->values)) : std::nullopt;
-}
-
-// Remembers the rank of what te.placeholder((n, m)), te.compute((n, m), ...) or relax.Var("x", R.Tensor((n, m))) makes.
-void Python::note_rank(std::string_view name, const Syntax& value) {
-  ranks_.erase(name);
-  if (!is_call(value)) return;
-  auto given = [](const Syntax& call, size_t i, std::string_view keyword) -> const Syntax* {
-    for (const Syntax::Keyword& each : call.keywords) {
-      if (each.name == keyword) return each.value;
-    }
-    return i + 1 < call.children.size() ? call.children[i + 1] : nullptr;
-  };
-  const Syntax* shape = nullptr;
-  if (is_one_of(value.children[0]->text, {"placeholder", "compute"})) {
-    shape = given(value, 0, "shape");
-  } else if (is_one_of(value.children[0]->text, {"Var", "DataflowVar"})) {
-    const Syntax* type = given(value, 1, "struct_info");
-    bool is_tensor = type && is_call(*type) && is_one_of(type->children[0]->text, {"Tensor", "TensorStructInfo"});
-    shape = is_tensor ? given(*type, 0, "shape") : type;
-  }
-  if (!shape) return;
-  const PythonValue dims = expanded({.kind = Kind::kSyntax, .syntax = shape});
-  auto is_starred = [](const Syntax* each) { return each->kind == SyntaxKind::kStarred; };
-  if (dims.items) {
-    ranks_.insert_or_assign(name, std::ssize(dims.items->values));
-  } else if (is_list(*shape) && std::ranges::none_of(shape->children, is_starred)) {
-    ranks_.insert_or_assign(name, std::ssize(shape->children));
-  }
-}
-
 // ---- Functions that call others
 
 // Calls a function that is an argument of another; nullopt where it is not known.
@@ -178,7 +126,46 @@ PythonResult Python::library_constant(std::string_view path) {
   if (path.starts_with("tvm.") && path.find("tensor_intrin") != path.npos) {
     if (const std::string_view* name = row_of(kIntrins, path.substr(path.rfind('.') + 1))) return heap_.string(*name);
   }
+  constexpr std::pair<std::string_view, int64_t> kNumbers[] = {{"MakeShapeCode.LOAD_SHAPE", 1},
+                                                               {"MakeShapeCode.USE_IMM", 0},
+                                                               {"MatchShapeCode.ASSERT_EQUAL_TO_IMM", 0},
+                                                               {"MatchShapeCode.ASSERT_EQUAL_TO_LOAD", 3},
+                                                               {"MatchShapeCode.NO_OP", 2},
+                                                               {"MatchShapeCode.STORE_TO_HEAP", 1}};
+  for (const auto& [name, number] : kNumbers) {
+    if (path.starts_with("tvm.") && path.ends_with(name)) return python_int(number);
+  }
+  if (path == "os.environ") return heap_.list(Kind::kDict, {});
   if (path == "sys.argv") return heap_.list(Kind::kList, {heap_.string("script.py")});
+  return std::nullopt;
+}
+
+// Answers os.getenv("NAME", default) as where the variable is not set, and hasattr(tvm, "compile"): which releases have
+// what. Other questions of this kind are not known.
+PythonResult Python::of_environment(std::string_view name, const Args& args) {
+  if (name == "os.getenv") return argument_of(args, 1, "default");
+  if (name != "hasattr" || args.positional.size() != 2 || !args.positional[0].is(Kind::kSyntax)) return std::nullopt;
+  constexpr std::tuple<std::string_view, std::string_view, bool> kHas[] = {{"tvm", "IRModule", true},
+                                                                           {"tvm", "build", true},
+                                                                           {"tvm", "compile", true},
+                                                                           {"tvm", "nd", true},
+                                                                           {"tvm", "relax", true},
+                                                                           {"tvm", "relay", false},
+                                                                           {"tvm", "runtime", true},
+                                                                           {"tvm", "s_tir", false},
+                                                                           {"tvm", "te", true},
+                                                                           {"tvm", "tir", true},
+                                                                           {"tvm", "topi", true},
+                                                                           {"tvm.te", "create_prim_func", true},
+                                                                           {"tvm.te", "create_schedule", false},
+                                                                           {"tvm.tir", "Schedule", true},
+                                                                           {"tvm.topi", "mean", false}};
+  const PythonValue &object = args.positional[0], &asked = args.positional[1];
+  const bool is_primitive = is_one_of(asked.text, {"get_block", "get_sblock", "get_loops", "split", "mod"});
+  if (is_primitive && object.text.empty() && schedules_.contains(object.syntax->text)) return python_bool(true);
+  for (const auto& [owner, attribute, has] : kHas) {
+    if (owner == object.text && attribute == asked.text) return python_bool(has);
+  }
   return std::nullopt;
 }
 

@@ -136,15 +136,6 @@ PythonResult Python::dtype_of(const Syntax& at) {
   return dtype ? PythonResult(heap_.string(to_string(*dtype))) : std::nullopt;
 }
 
-// Returns the rank of a tensor of the model.
-PythonResult Python::rank_of(const Syntax& at) {
-  if (auto known = is_name(at) ? tensors_.find(at.text) : tensors_.end(); known != tensors_.end())
-    return known->second.rank;
-  std::optional<Type> type = type_of(at);
-  const int64_t rank = type && type->is<TensorType>() ? known_rank(*type) : -1;
-  return rank >= 0 ? PythonResult(python_int(rank)) : std::nullopt;
-}
-
 // Returns the dims of x.shape of a tensor of the model as a list: numbers, and what means the dims in its type.
 PythonResult Python::model_dims(const PythonValue& shape) {
   const bool is_shape = in_model() && shape.is(Kind::kSyntax) && shape.syntax->kind == SyntaxKind::kAttribute &&

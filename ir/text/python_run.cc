@@ -370,8 +370,38 @@ Python::Flow Python::with(const Line& line) {
   return flow;
 }
 
+// A try around steps on a schedule is one of the schedule's statements: a step may be refused. Where the body returns,
+// as in `return sch.mod`, its steps have to fit.
+Python::Flow Python::attempt_steps(const Line& line) {
+  Line& result = kept_->line();
+  result = line;
+  auto run_in = [&](const Lines& lines, Lines& out) {
+    out.clear();
+    Temporarily inside(out_, &out);
+    return run(lines);
+  };
+  if (Flow flow = run_in(line.body, result.body); flow != Flow::kNext) {
+    out_->insert(out_->end(), result.body.begin(), result.body.end());
+    return flow;
+  }
+  std::set<std::string_view> bound;
+  for (const Line*& clause : result.otherwise) {
+    Line& copy = kept_->line();
+    copy = *clause;
+    for (const Line* inner : clause->body) add_bound_names(*inner, bound, false);
+    if (run_in(clause->body, copy.body) != Flow::kNext) throw PythonUnknown();
+    clause = &copy;
+  }
+  write(result);
+  for (std::string_view name : bound) forget(name, line);
+  return Flow::kNext;
+}
+
 // Where something that is not known may raise an exception, what the clauses and the body bind is not known.
 Python::Flow Python::attempt(const Line& line) {
+  PythonEffects steps;
+  for (const Line* inner : line.body) steps.add(*inner);
+  if (writes_ && holds_clause(line, "except") && names_schedule(steps)) return attempt_steps(line);
   std::set<std::string_view> names, before;
   for (const Line* inner : line.body) add_bound_names(*inner, names, false);
   for (std::string_view name : names) {
@@ -438,6 +468,14 @@ const Line* Python::clause_for(const Line& line, std::string_view type) {
   return nullptr;
 }
 
+// Returns whether statements use a schedule, or what its steps made.
+bool Python::names_schedule(const PythonEffects& effects) {
+  return std::ranges::any_of(effects.uses, [&](std::string_view name) {
+    Found found = find(name);
+    return schedules_.contains(found.value && found.value->syntax ? found.value->syntax->text : name);
+  });
+}
+
 // Leaves the statement to the readers of what Python writes: of schedules, of te. What it binds is not known.
 Python::Flow Python::left_as_it_is(const Line& line) {
   if (!writes_) throw PythonUnknown();
@@ -450,10 +488,7 @@ Python::Flow Python::left_as_it_is(const Line& line) {
   }
   PythonEffects effects;
   effects.add(line);
-  bool is_step = std::ranges::any_of(effects.uses, [&](std::string_view name) {
-    Found found = find(name);
-    return schedules_.contains(found.value && found.value->syntax ? found.value->syntax->text : name);
-  });
+  const bool is_step = names_schedule(effects);
   for (std::string_view name : effects.changes) {  // parts.append(loop)
     Found found = find(name);
     if (is_step && found.value && found.value->is(Kind::kList)) names.insert(name);
@@ -470,9 +505,9 @@ Python::Flow Python::left_as_it_is(const Line& line) {
   if (line.kind == LineKind::kExpression || line.kind == LineKind::kAssign) forget_arguments(line);
   Line& result = kept_->line();
   result = written(line);
-  bool calls = false;  // without calls it does nothing but bind names
-  for_each(line, [&](const Syntax& at) { calls = calls || is_call(at); });
-  if (!calls && !holds_errors(line)) result.body = result.otherwise = {};
+  bool counts = is_step;  // other statements without calls do nothing but bind names
+  for_each(line, [&](const Syntax& at) { counts = counts || is_call(at); });
+  if (!counts && !holds_errors(line)) result.body = result.otherwise = {};
   write(result);
   for (std::string_view name : names) {
     if (!is_step) forget(name, line);

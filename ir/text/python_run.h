@@ -98,6 +98,8 @@ class Python {
   Flow branch(const Line& line);
   Flow with(const Line& line);
   Flow attempt(const Line& line);
+  Flow attempt_steps(const Line& line);
+  bool names_schedule(const PythonEffects& effects);
   static bool holds_clause(const Line& line, std::string_view text);
   static const Line* clause_for(const Line& line, std::string_view type);
   Flow left_as_it_is(const Line& line);
@@ -154,7 +156,6 @@ class Python {
   bool in_model() const { return is_exporting() && te_functions_ == 0 && binders_.empty(); }
   std::optional<Type> type_of(const Syntax& at);
   PythonResult dtype_of(const Syntax& at);
-  PythonResult rank_of(const Syntax& at);
   PythonResult model_dims(const PythonValue& shape);
   std::optional<bool> equal_dims(const PythonValue& a, const PythonValue& b);
   void note_tensor(std::string_view name, const Syntax& value);
@@ -171,6 +172,7 @@ class Python {
   void note_library(const PythonValue& value, std::string_view name);
   bool is_tensor_library(std::string_view root) const;
   bool is_te_tensor(const Syntax& at) const;
+  bool is_axis_around(const Syntax& at) const;
   bool is_array(const Syntax& at) const;
   PythonResult array_property(const Syntax& array, std::string_view name);
   bool is_plain(const PythonValue& value) const;
@@ -224,14 +226,24 @@ class Python {
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
 
-  // ---- python_library.cc: functions that call others, scripts without arguments, tests
+  // ---- python_tensors.cc: the ranks and dtypes of tensors
   PythonValue expanded(const PythonValue& value);
-  std::optional<std::vector<PythonValue>> items_of(const PythonValue& value) { return iterate(expanded(value), heap_); }
+  std::optional<std::vector<PythonValue>> items_of(const PythonValue& value);
   std::optional<int64_t> rank_of_stage(const Args& args);
+  std::optional<int64_t> rank_made_by(const Syntax& value);
+  PythonResult dtype_made_by(const Syntax& value);
+  PythonResult known_dim(const PythonValue& shape, int64_t i) const;
+  void note_dims(std::string_view name, const Syntax& value);
+  PythonResult rank_of(const Syntax& at);
+  PythonResult rank_of_operator(std::string_view name, std::span<const Syntax* const> args, const Syntax& at);
+  PythonResult widest_rank(std::span<const Syntax* const> parts);
   void note_rank(std::string_view name, const Syntax& value);
+
+  // ---- python_library.cc: functions that call others, scripts without arguments, tests
   PythonResult call_value(const PythonValue& function, const Args& args);
   PythonResult higher_order(std::string_view name, const Args& args);
   PythonResult library_constant(std::string_view path);
+  PythonResult of_environment(std::string_view name, const Args& args);
   void give_test_values(PythonFunction& function);
   static bool is_callable_alone(const PythonFunction& function);
 
@@ -257,6 +269,7 @@ class Python {
   PythonValue range_frame(const Args& args, const Place& at);
   PythonValue allocated(const Args& args, const Place& at);
   PythonValue build_statement(std::string_view method, const Args& args, const Place& at);
+  PythonValue shapes_of(Args& args);
   void run_extern(Args& args, const Place& at);
 
   // ---- python_macro.cc: macros of programs, modules in strings
@@ -296,13 +309,15 @@ class Python {
   std::set<std::string_view> aliased_;                      // of those the ones that other names of Python mean, too
   std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
   std::set<std::string_view> schedules_;
-  std::set<std::string_view> arrays_;              // names of arrays of numpy
-  std::set<std::string_view> te_tensors_;          // names of tensors that te or topi made
-  std::map<std::string_view, int64_t> ranks_;      // of tensors of te and of relax.Var, by their names
-  std::map<std::string_view, int64_t> numbers_;    // of fresh names
-  std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
-  std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
-  std::vector<PythonFunction*> order_;             // the functions of the module
+  std::set<std::string_view> arrays_;          // names of arrays of numpy
+  std::set<std::string_view> te_tensors_;      // names of tensors that te or topi made
+  std::map<std::string_view, int64_t> ranks_;  // of tensors of te and of relax.Var, by their names
+  std::map<std::string_view, std::vector<std::optional<int64_t>>> shapes_;
+  std::map<std::string_view, std::string_view> dtypes_;  // of such tensors
+  std::map<std::string_view, int64_t> numbers_;          // of fresh names
+  std::map<std::string_view, uint32_t> volatile_;        // names that what is not modelled may change at any time
+  std::vector<PythonScope*> binders_;                    // the definitions and lambdas that are being written
+  std::vector<PythonFunction*> order_;                   // the functions of the module
   std::map<uint32_t, std::string_view> uncalled_;
   std::optional<Place> exceeded_, macro_;
   // The number of definitions so far, and that at which a name was written: a definition that is read later names it.
@@ -319,6 +334,7 @@ class Python {
   bool has_module_ = false;              // the text has a program, or te's definitions
   bool worth_ = false;                   // some name means something else than itself
   bool writes_ = true;                   // statements can be written: not inside of an expression
+  bool writes_around_ = false;           // they can be written before the statement around a lambda
   bool may_raise_ = false;               // something that is not modelled was run
   std::vector<Line*> frames_;            // heads of statements that Python builds, by their numbers
   int statements_ = 0;                   // functions that build statements of a program, and are being run
@@ -333,6 +349,8 @@ bool is_frame(const PythonValue& value);
 bool is_test_decorator(const Syntax& decorator);
 // Returns whether the statement defines a macro of programs.
 bool is_macro(const Line& line);
+// Returns whether the expression is tvm.tir.decl_buffer(shape, dtype, name), without strides or the like.
+bool is_plain_buffer(const Syntax& at);
 // Returns the node with other children; its places stay.
 PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& children, PythonHeap& heap,
                       const std::vector<Syntax::Keyword>& keywords = {});

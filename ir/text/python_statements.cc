@@ -151,13 +151,37 @@ PythonValue Python::build_statement(std::string_view method, const Args& args, c
   return statement(program_call("attr", {syntax(0, "node"), lift(key, at), syntax(2, "value")}, at));
 }
 
+// Returns the shapes of te.extern([A.shape], ...) with their dims, and leaves out the buffers of tvm.tir.decl_buffer:
+// of such a shape, and of nothing else, they say what te makes by itself.
+PythonValue Python::shapes_of(Args& args) {
+  PythonValue shape = expanded(argument_of(args, 0, "shape"));
+  if (shape.is_list()) {
+    std::vector<PythonValue> shapes;
+    for (const PythonValue& each : shape.items->values) shapes.push_back(expanded(each));
+    shape = heap_.list(shape.kind, std::move(shapes));
+  }
+  if (!args.positional.empty()) args.positional[0] = shape;
+  for (auto& [name, value] : args.named) {
+    if (name == "shape") value = shape;
+  }
+  std::erase_if(args.named, [&](const auto& each) {
+    if (!is_one_of(each.first, {"in_buffers", "out_buffers"})) return false;
+    const PythonValue one = each.second.is_list() ? each.second : heap_.list(Kind::kList, {each.second});
+    for (const PythonValue& buffer : one.items->values) {
+      if (!buffer.is(Kind::kSyntax) || !is_plain_buffer(*buffer.syntax)) throw PythonUnknown();
+    }
+    return true;
+  });
+  return shape;
+}
+
 // Runs the function of te.extern(shape, inputs, function), and gives it the function of the statements that it builds.
 void Python::run_extern(Args& args, const Place& at) {
   bool is_named = args.positional.size() < 3;
   auto named = std::ranges::find(args.named, "fcompute", &std::pair<std::string_view, PythonValue>::first);
   if (is_named && named == args.named.end()) return;
   PythonValue& function = is_named ? named->second : args.positional[2];
-  PythonValue shape = argument_of(args, 0, "shape"), inputs = argument_of(args, 1, "inputs");
+  PythonValue shape = shapes_of(args), inputs = argument_of(args, 1, "inputs");
   if (!function.is(Kind::kFunction) || !inputs.is_list() || function.function->is_macro) return;
   bool many = shape.is_list() && !shape.items->values.empty() && shape.items->values[0].is_list();
   Line& line = kept_->line();

@@ -201,7 +201,8 @@ PythonResult unary_value(std::string_view op, const PythonValue& a) {
 
 PythonResult arithmetic(std::string_view op, const PythonValue& a, const PythonValue& b, PythonHeap& heap) {
   if (!is_known(a) || !is_known(b)) return std::nullopt;
-  if (op == "+" && a.is_list() && a.kind == b.kind) {
+  bool of_arrays = a.text == kArray || b.text == kArray;  // A.shape[:-1] + [k]
+  if (op == "+" && a.is_list() && b.is_list() && (a.kind == b.kind || of_arrays)) {
     std::vector<PythonValue> sum = a.items->values;
     sum.insert(sum.end(), b.items->values.begin(), b.items->values.end());
     return heap.list(a.kind, std::move(sum));

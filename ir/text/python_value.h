@@ -14,6 +14,9 @@ inline bool is_one_of(std::string_view name, std::initializer_list<std::string_v
   return std::ranges::find(names, name) != names.end();
 }
 
+// The text of a tuple that is tvm.ir.Array in Python, as A.shape is: lists and tuples can be added to it.
+inline constexpr std::string_view kArray = "tvm.ir.Array";
+
 struct PythonFunction;
 struct PythonItems;
 struct PythonClass;
@@ -37,9 +40,10 @@ struct PythonValue {
     kSyntax
   };
   Kind kind = kNone;
-  int64_t whole = 0;             // of a bool or an integer
-  double real = 0;               // of a float
-  std::string_view text = {};    // of a string; of syntax: the path of the library that it names, such as math.ceil
+  int64_t whole = 0;  // of a bool or an integer
+  double real = 0;    // of a float
+  // Of a string; of syntax: the path of the library that it names, such as math.ceil; of a tuple: kArray.
+  std::string_view text = {};
   PythonItems* items = nullptr;  // of a tuple or list; key, value, key, value of a dict; start, stop, step of a range
   PythonFunction* function = nullptr;
   PythonObject* object = nullptr;  // of an object, and of its method

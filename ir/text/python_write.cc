@@ -21,6 +21,12 @@ struct Binder {
 
 constexpr int kDeepestLift = 1000;
 
+// Returns whether the expression is a text such as f"axpy_{n}".
+bool is_format(const Syntax& at) {
+  return at.kind == SyntaxKind::kString &&
+         at.text.substr(0, at.text.find_first_of("\"'")).find_first_of("fF") != std::string_view::npos;
+}
+
 }  // namespace
 
 // ---- Values as syntax
@@ -102,6 +108,7 @@ const Syntax* Python::lift_function(PythonFunction& function, const Place& at, b
 const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
   Syntax& result = heap_.node(SyntaxKind::kLambda, at);
   PythonScope& params = scopes_.emplace_back(PythonScope{.writes = true});
+  Temporarily around(writes_around_, writes_ || writes_around_);
   Temporarily unwritten(writes_, false);
   Temporarily inside(lambdas_, lambdas_ + 1);
   Binder binder(binders_, &params);
@@ -166,6 +173,13 @@ std::string_view Python::function_for_te(PythonFunction& function) {
   return function.name;
 }
 
+// Returns whether the expression calls a function of Python itself, of lists and the like.
+static bool calls_python(const Syntax& at) {
+  return is_call(at) && is_name(*at.children[0]) &&
+         is_one_of(at.children[0]->text, {"any", "all", "enumerate", "isinstance", "len", "list", "map", "range",
+                                          "reversed", "sorted", "sum", "tuple", "zip"});
+}
+
 // Returns whether the call of a function of te is more than its statements say: te reads assignments and a return.
 static bool has_to_run(const PythonFunction& function, const std::vector<PythonValue>& args) {
   const std::vector<Param>& params = function.line->params;
@@ -182,6 +196,7 @@ static bool has_to_run(const PythonFunction& function, const std::vector<PythonV
   for (const Line* line : function.line->body)
     for_each(*line, [&](const Syntax& at) {
       computes = computes || at.kind == SyntaxKind::kComprehension || at.kind == SyntaxKind::kConditional ||
+                 at.kind == SyntaxKind::kStarred || at.kind == SyntaxKind::kDict || calls_python(at) ||
                  (at.kind == SyntaxKind::kAttribute && at.text == "extern");
     });
   return !whole || !plain || computes || !computes_with_te(*function.line) ||
@@ -201,12 +216,8 @@ bool Python::calls_function(const PythonFunction& function) {
 
 // Remembers the rank and dtype of a tensor that a function of te gets.
 void Python::note_param(std::string_view name, const Syntax& value) {
-  PythonResult rank = is_exporting() ? rank_of(value) : std::nullopt;
-  auto known = is_name(value) ? ranks_.find(value.text) : ranks_.end();
-  ranks_.erase(name);
-  if (rank) ranks_.insert_or_assign(name, rank->whole);
-  if (!rank && known != ranks_.end()) ranks_.insert_or_assign(name, known->second);
-  if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank});
+  note_rank(name, value);
+  if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank_of(value)});
 }
 
 const Line& Python::return_line(const Syntax* value, const Place& at) {
@@ -224,10 +235,9 @@ void Python::run_for_te(Args& args, const Place& at) {
   PythonFunction& function = *args.positional[0].function;
   if (function.is_macro || function.active || te_functions_ > 0) return;
   if (function.lambda && !calls_function(function)) return;
-  auto of_program = [](const auto& each) { return each.first.starts_with("primfunc_"); };
   Args inner, outer;
   std::vector<PythonValue> all(args.positional.begin() + 1, args.positional.end());
-  for (const auto& each : args.named) (of_program(each) ? outer : inner).named.push_back(each);
+  for (const auto& each : args.named) (each.first.starts_with("primfunc_") ? outer : inner).named.push_back(each);
   for (const auto& [name, value] : inner.named) all.push_back(value);
   if (function.line && !has_to_run(function, all)) return;
   Line& line = kept_->line();
@@ -269,6 +279,7 @@ void Python::run_for_te(Args& args, const Place& at) {
     Temporarily alone(binders_, {});
     Temporarily deeper(te_functions_, te_functions_ + 1);
     lines.push_back(&return_line(lift(call(function, inner), line), line));
+    note_rank(line.text, *lines.back()->value);
   }
   line.body = std::move(lines);
   line.decorators.push_back(&heap_.node(SyntaxKind::kName, line, kWrittenForTe));
@@ -286,6 +297,7 @@ void Python::run_for_te(Args& args, const Place& at) {
 bool Python::mentions_values(const Syntax* at) {
   bool found = false;
   for_each(at, [&](const Syntax& each) {
+    found = found || is_format(each);
     if (found || !is_name(each)) return;
     Found known = find(each.text);
     bool is_itself = known.value && known.value->is(Kind::kSyntax) && known.value->syntax->text == each.text &&
@@ -302,6 +314,7 @@ bool Python::mentions_values(const Syntax* at) {
 const Syntax* Python::written(const Syntax* at) {
   if (!at || !mentions_values(at)) return at;
   Temporarily unwritten(writes_, false);
+  Temporarily alone(writes_around_, false);
   try {
     return lift(eval(*at), *at);
   } catch (const PythonUnknown&) {
@@ -323,7 +336,9 @@ const Line& Python::written(const Line& line) {
   bool mentions = line.kind == LineKind::kFunction && holds(line, is_macro);
   if (!worth_ && volatile_.empty() && !mentions) return line;
   heap_.spend(1);
-  for_each(line, [&](const Syntax& each) { mentions = mentions || (is_name(each) && mentions_values(&each)); });
+  for_each(line, [&](const Syntax& each) {
+    mentions = mentions || ((is_name(each) || is_format(each)) && mentions_values(&each));
+  });
   if (!mentions) return line;
   Line& result = kept_->line();
   result = line;
@@ -331,6 +346,8 @@ const Line& Python::written(const Line& line) {
   PythonScope& params = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
   PythonScope& body = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
   bool is_function = line.kind == LineKind::kFunction;
+  const auto facts = is_function ? std::tuple(ranks_, dtypes_, shapes_)
+                                 : decltype(std::tuple(ranks_, dtypes_, shapes_))();  // of names around it
   if (is_function) {
     add_bound_names(line, body.own);
     body.own.erase(line.text);
@@ -341,6 +358,8 @@ const Line& Python::written(const Line& line) {
     Temporarily scope(scope_, is_function ? &params : scope_);
     for (Param& param : result.params) param.annotation = written(param.annotation);
     result.annotation = written(result.annotation);
+    for (const Param& param : result.params)
+      if (is_function && param.annotation) note_rank(param.name, *param.annotation);
   }
   for (Param& param : result.params) param.otherwise = written(param.otherwise);
   Temporarily scope(scope_, is_function ? &body : scope_);
@@ -356,6 +375,9 @@ const Line& Python::written(const Line& line) {
   for (Lines* lines : {&result.body, &result.otherwise}) {
     *lines = written(*lines);
   }
+  bool binds = line.kind == LineKind::kAssign && line.value && is_name(*line.target);
+  if (binds) note_rank(line.target->text, *result.value);
+  if (is_function) std::tie(ranks_, dtypes_, shapes_) = facts;
   return result;
 }
 

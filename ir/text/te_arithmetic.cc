@@ -13,6 +13,19 @@ namespace relaxc::text {
 namespace {
 
 bool is_arithmetic(const Syntax& at) { return at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kUnary; }
+// The blocks that have the name of the operator here, and "compute" where topi makes them by te.compute without a name.
+constexpr std::string_view kComputes[] = {
+    "T_abs",   "T_acos",    "T_acosh", "T_asin", "T_asinh", "T_atan",      "T_atanh", "T_cast",     "T_ceil", "T_clip",
+    "T_cos",   "T_cosh",    "T_erf",   "T_exp",  "T_floor", "T_leakyrelu", "T_log",   "T_negative", "T_relu", "T_round",
+    "T_rsqrt", "T_sigmoid", "T_sign",  "T_sin",  "T_sinh",  "T_sqrt",      "T_tan",   "T_tanh",     "T_trunc"};
+// Returns the name that topi gives a stage, of which the first tensor is `source`: topi.sum(A) is A_red.
+std::string name_in_tvm(const std::string& block, const std::string& source) {
+  if (std::ranges::find(kComputes, block) != std::end(kComputes)) return "compute";
+  constexpr std::string_view kReductions[] = {"T_sum_red", "T_max_red", "T_min_red", "T_prod_red"};
+  const bool reduces = std::ranges::find(kReductions, block) != std::end(kReductions);
+  return reduces && !source.empty() ? source + "_red" : block;
+}
+
 bool is_tensor(const Expr& value) { return value.is<Var>() && value.type().is<BufferType>(); }
 
 }  // namespace
@@ -78,8 +91,82 @@ const Syntax* Parser::TeReader::with_graph_names(const Syntax& at, VarMap& of_te
   return &result;
 }
 
+// Reads topi.nn.dense(A, B) and other products as the one stage that they are in TVM, which schedules name; nullopt
+// where they are more.
+std::optional<Buffer> Parser::TeReader::product_stage(const std::string& name, const Syntax& at) {
+  constexpr std::tuple<std::string_view, std::string_view, bool> kProducts[] = {
+      {"matmul", "T_matmul", false},
+      {"nn.batch_matmul", "T_batch_matmul_", true},
+      {"nn.dense", "T_matmul_", true},
+      {"nn.matmul", "T_matmul_", false}};
+  const auto* row = std::ranges::find(kProducts, name, [](const auto& each) { return std::get<0>(each); });
+  if (row == std::end(kProducts) || in.positional(at) != 2) return std::nullopt;
+  bool swaps_a = false, swaps_b = std::get<2>(*row);
+  for (const Keyword& each : at.keywords) {
+    bool* flag = each.name == "transpose_a" || each.name == "transp_a"   ? &swaps_a
+                 : each.name == "transpose_b" || each.name == "transp_b" ? &swaps_b
+                                                                         : nullptr;
+    if (!flag || each.value->kind != SyntaxKind::kConstant) return std::nullopt;
+    *flag = each.value->text == "True";
+  }
+  std::vector<Expr> first = inner_values(*at.children[1]), second = inner_values(*at.children[2]);
+  if (first.size() != 1 || second.size() != 1 || !is_tensor(first[0]) || !is_tensor(second[0])) return std::nullopt;
+  Buffer a = cast<Var>(first[0]), b = cast<Var>(second[0]);
+  const BufferType &of_a = buffer_type(a), &of_b = buffer_type(b);
+  const size_t rank = name == "nn.batch_matmul" ? 3 : 2;
+  if (of_a.shape.size() != rank || of_b.shape.size() != rank || of_a.dtype != of_b.dtype) return std::nullopt;
+  const Expr &inner = of_a.shape[rank - (swaps_a ? 2 : 1)], &other = of_b.shape[rank - (swaps_b ? 1 : 2)];
+  auto same = [](const Expr& x, const Expr& y) { return structural_equal(cast_to(x, kInt64), cast_to(y, kInt64)); };
+  if (!same(inner, other) || (rank == 3 && !same(of_a.shape[0], of_b.shape[0]))) return std::nullopt;
+  std::vector<Expr> shape(of_a.shape.begin(), of_a.shape.begin() + static_cast<long>(rank) - 2);
+  shape.push_back(of_a.shape[rank - (swaps_a ? 1 : 2)]);
+  shape.push_back(of_b.shape[rank - (swaps_b ? 2 : 1)]);
+  std::string own(std::get<1>(*row));
+  if (own.ends_with('_')) own += fmt::format("{}{}", swaps_a ? 'T' : 'N', swaps_b ? 'T' : 'N');
+  Span place = in.span(at);
+  auto element = [&](const Buffer& buffer, const std::vector<Expr>& at_axes, const Expr& row_axis, const Expr& column,
+                     bool swaps) {
+    std::vector<Expr> indices(at_axes.begin(), at_axes.begin() + static_cast<long>(rank) - 2);
+    indices.push_back(swaps ? column : row_axis);
+    indices.push_back(swaps ? row_axis : column);
+    return relaxc::load(buffer, indices, place);
+  };
+  return elementwise(
+      own.c_str(), shape,
+      [&](const std::vector<Expr>& axes) {
+        const Expr &i = axes[rank - 2], &j = axes[rank - 1], &k = axes[rank];
+        return element(a, axes, i, k, swaps_a) * element(b, axes, k, j, swaps_b);
+      },
+      place, inner);
+}
+
+// Reads topi.shape(A) and topi.ndarray_size(A): a tensor of dims, which may be symbolic.
+Buffer Parser::TeReader::dims_stage(const std::string& name, const Syntax& at) {
+  std::vector<Expr> tensors = inner_values(in.required(at, 0, "array"));
+  if (tensors.size() != 1 || !is_tensor(tensors[0])) in.fail(at, "topi.{} takes a tensor", name);
+  const Syntax* stated = in.arg(at, 1, "dtype");
+  const DType dtype = is_none(stated) ? kInt32 : in.dtype(*stated);
+  const std::vector<Expr>& dims = buffer_type(cast<Var>(tensors[0])).shape;
+  if (name == "ndarray_size") {
+    Expr size = int_imm(1, kInt64);
+    for (const Expr& dim : dims) size = size * dim;
+    return elementwise("ndarray_size", {}, [&](const std::vector<Expr>&) { return cast_to(size, dtype); }, in.span(at));
+  }
+  auto dim_at = [&](const std::vector<Expr>& place) {
+    Expr result = int_imm(0, dtype);
+    for (size_t d = dims.size(); d-- > 0;)
+      result = if_then_else(equal(place[0], int_imm(static_cast<int64_t>(d), dtype_of(place[0]))),
+                            cast_to(dims[d], dtype), result);
+    return result;
+  };
+  return elementwise("T_shape", {int_imm(std::ssize(dims), kInt32)}, dim_at, in.span(at));
+}
+
 // Reads C = topi.nn.relu(A) in te: stages with the loops that the operator R.nn.relu becomes.
 std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
+  const std::string name = name_in_topi(spelling(*at.children[0]));
+  if (name == "shape" || name == "ndarray_size") return {dims_stage(name, at)};
+  if (std::optional<Buffer> product = product_stage(name, at)) return {*product};
   VarMap of_tensors;  // the graph's variable of each tensor, and the tensor
   Parser::Body none;
   Temporarily body(in.body_, &none);
@@ -91,7 +178,7 @@ std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
     Syntax call = at;
     for (const Syntax*& arg : call.children | std::views::drop(1)) arg = with_graph_names(*arg, of_tensors);
     for (Keyword& keyword : call.keywords) keyword.value = with_graph_names(*keyword.value, of_tensors);
-    value = topi(name_in_topi(spelling(*at.children[0])), call, true);
+    value = topi(name, call, true);
   }
   if (!value)
     in.fail({at, {}, "write it with te.compute, or as R.nn.relu(x) or a similar operator of a @R.function"},
@@ -177,6 +264,8 @@ std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const
     if (buffer) renamed.emplace(param.get(), *buffer);
     if (!buffer) numbers.emplace(param.get(), number->data.as_double(0));
   }
+  const Expr* first = tensors.empty() ? nullptr : find_value(of_tensors, tensors[0].get());
+  const std::string source = first ? first->as<Var>()->name : "";
   size_t outputs = stage.buffers.size();
   stage.buffers.insert(stage.buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
   Stmt stmt = rewrite(root->body, [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
@@ -188,7 +277,7 @@ std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const
   stmt = rewrite(stmt, [&](const Ref<Block>& block) -> std::optional<Stmt> {
     Block copy = *block;
     std::erase_if(copy.reads, [&](const BufferRegion& region) { return numbers.contains(region.buffer.get()); });
-    copy.name = unique(block->name);
+    copy.name = unique(name_in_tvm(block->name, source));
     return make(std::move(copy), block.span());
   });
   stage.stmt = substitute(stmt, renamed);
@@ -197,18 +286,29 @@ std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const
   return {made.begin(), made.begin() + static_cast<std::ptrdiff_t>(outputs)};
 }
 
-// Adds a stage that computes each element from its indices.
+// Adds a stage that computes each element from its indices; with an extent it is the sum over a further index.
 Buffer Parser::TeReader::elementwise(const char* name, const std::vector<Expr>& shape,
-                                     const std::function<Expr(const std::vector<Expr>&)>& value_at, const Span& place) {
+                                     const std::function<Expr(const std::vector<Expr>&)>& value_at, const Span& place,
+                                     const std::optional<Expr>& sum_over) {
   std::vector<Loop> loops;
   std::vector<Expr> indices;
   for (size_t d = 0; d < shape.size(); ++d) {
     loops.push_back(loop(fmt::format("ax{}", d), whole_range(shape[d]), IterKind::kSpatial, place));
     indices.push_back(loops.back().axis.var);
   }
-  Expr value = value_at(indices);
+  std::vector<Expr> all = indices;
+  if (sum_over) {
+    loops.push_back(loop("k", whole_range(*sum_over), IterKind::kReduce, place));
+    all.push_back(loops.back().axis.var);
+  }
+  Expr value = value_at(all);
   Buffer result = make_buffer(name, dtype_of(value), shape, "global", place);
-  Block block{.name = unique(name), .body = relaxc::store(result, value, indices, place)};
+  Block block{.name = unique(name), .body = no_op()};
+  if (sum_over) {
+    block.init = relaxc::store(result, scalar_imm(0, dtype_of(value)), indices, place);
+    value = relaxc::load(result, indices, place) + value;
+  }
+  block.body = relaxc::store(result, value, indices, place);
   for (const Loop& each : loops) block.iter_vars.push_back(each.axis);
   Accesses found = find_accesses(block.body, block.init);
   block.reads = std::move(found.reads);

@@ -43,6 +43,48 @@ Value Parser::TeReader::emit_lambda(const Syntax& at) {
   return emit(inner);
 }
 
+// Returns whether the text has a schedule, which may name the programs that TVM makes of topi's functions.
+bool Parser::TeReader::is_scheduled() const {
+  auto has = [&](const char* part) { return in.origin_->text->find(part) != std::string::npos; };
+  return has("tir.Schedule(") && (has("func_name") || has("work_on("));
+}
+
+// Returns the argument of a function of topi with params in the place of tensors, which are added to the call.
+const Syntax* Parser::TeReader::with_params(const Syntax* at, Line& function, Syntax& call) {
+  if (is_list(*at)) return &with_parts(*at, [&](const Syntax* part) { return with_params(part, function, call); });
+  const bool is_constant = at->kind != SyntaxKind::kName && at->kind != SyntaxKind::kCall;
+  if (is_constant || !in.as_argument(*at).type().is<TensorType>()) return at;
+  constexpr std::string_view kNames = "ABCDEFGHIJ";
+  const size_t i = function.params.size();
+  Syntax& name = in.tree_->node();
+  static_cast<Place&>(name) = *at;
+  name.kind = SyntaxKind::kName;
+  name.text = in.tree_->text(i < kNames.size() ? std::string(1, kNames[i]) : fmt::format("X{}", i));
+  function.params.push_back({*at, name.text, nullptr});
+  call.children.push_back(at);
+  return &name;
+}
+
+// Reads R.emit_te(topi.nn.dense, x, y) as the call of a program, as TVM does; otherwise it is an operator, which can be
+// fused.
+Value Parser::TeReader::emit_topi(const Syntax& topi_call, const Syntax& at, const std::string& name) {
+  Line &function = in.tree_->line(), &result = in.tree_->line();
+  static_cast<Place&>(function) = static_cast<Place&>(result) = at;
+  Syntax &body = in.tree_->node(), call = at;
+  body = topi_call;
+  call.children.resize(2);
+  std::erase_if(body.keywords, [](const Keyword& each) { return std::ranges::count(kOfPrograms, each.name) > 0; });
+  std::erase_if(call.keywords, [](const Keyword& each) { return std::ranges::count(kOfPrograms, each.name) == 0; });
+  std::vector<const Syntax*> parts = {body.children[0]};
+  for (const Syntax* arg : body.operands()) parts.push_back(with_params(arg, function, call));
+  body.children.assign(parts.begin(), parts.end());
+  for (Keyword& each : body.keywords) each.value = with_params(each.value, function, call);
+  result.kind = LineKind::kReturn;
+  result.value = &body;
+  function.body.push_back(&result);
+  return emit(call, function, name.substr(name.rfind('.') + 1));
+}
+
 // Reads R.emit_te(f, x, y): a call of the tensor program that f makes of tensors like these.
 Value Parser::TeReader::emit(const Syntax& at) {
   const Syntax& callee_at = in.required(at, 0, "func");
@@ -51,6 +93,7 @@ Value Parser::TeReader::emit(const Syntax& at) {
   if (std::string name = name_in_topi(spelling(callee_at)); !function && !name.empty()) {
     Syntax call = at;
     call.children.erase(call.children.begin());
+    if (is_scheduled()) return emit_topi(call, at, name);
     if (std::optional<Value> value = topi(name, call, false)) return *value;
   }
   if (!function)

@@ -74,7 +74,7 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
   std::string name = stated ? in.string(*stated) : "scan";
   std::unordered_set<const NodeHeader*> of_state;
   VarMap results;
-  Stage scan{.is_scan = true};
+  Stage scan{.reads_itself = true};
   for (size_t i = 0; i < states.size(); ++i) {
     const BufferType& type = buffer_type(states[i]);
     std::string own = states.size() == 1 ? name : fmt::format("{}_v{}", name, i);
@@ -134,7 +134,7 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
   std::string name = named ? in.string(*named) : "extern";
   bool many = is_list(shape) && !shape.children.empty() && is_list(*shape.children[0]);
   std::vector<const Syntax*> shapes = many ? in.items(shape) : std::vector{&shape};
-  Stage stage;
+  Stage stage{.reads_itself = true};
   Block block{.name = unique(name), .body = no_op()};
   for (const Syntax* input : inputs) {
     Expr value = in.expr(*input);
@@ -147,7 +147,7 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     DType dtype = is_none(stated) ? buffer_type(block.reads[0].buffer).dtype
                                   : in.dtype(is_list(*stated) ? *stated->children[i] : *stated);
-    std::string own = many ? fmt::format("{}_v{}", name, i) : name;
+    std::string own = shapes.size() > 1 ? fmt::format("{}_v{}", name, i) : name;
     stage.buffers.push_back(make_buffer(own, dtype, in.dims(*shapes[i], kInt32), "global", in.span(call)));
     block.writes.push_back({stage.buffers[i], map_each(buffer_type(stage.buffers[i]).shape, whole_range)});
   }

@@ -37,6 +37,7 @@ constexpr TopiSignature kSignatures[] = {
     {"nn.prelu", "nn.prelu", "x>data slope>alpha axis>axis"},
     {"nn.rms_norm", "nn.rms_norm", "data>data weight>weight axis>axes epsilon>epsilon"},
     {"nn.softmax", "nn.softmax", "x>data axis>axis"},
+    {"nn.softmax_common", "nn.softmax", "x>data axis>axis use_fast_exp>"},
     {"prod", "prod", "data>x axis>axis keepdims>keepdims"},
     {"reinterpret", "bitcast", "x>x dtype>dtype"},
     {"reshape", "reshape", "a>x newshape>shape"},
@@ -68,7 +69,7 @@ constexpr std::string_view kOfPrograms[] = {"primfunc_attrs", "primfunc_name_hin
 
 // The functions that are made of several operators, by their names.
 const TopiComposition* composition_of(std::string_view name) {
-  for (std::span<const TopiComposition> group : {topi_array_functions(), topi_nn_functions()}) {
+  for (std::span<const TopiComposition> group : {topi_array_functions(), topi_nn_functions(), topi_moves()}) {
     auto found = std::ranges::find(group, name, &TopiComposition::name);
     if (found != group.end()) return &*found;
   }
@@ -208,7 +209,7 @@ std::optional<Value> Parser::TeReader::renamed_topi(const std::string& name, con
     std::string_view own = param.substr(arrow + 1);
     const Syntax* given = argument_of(at, position++, known.back());
     if (!given) given = in.keyword(at, own);
-    if (given && !is_none(given)) call.keywords.push_back({*given, in.tree_->text(own), given});
+    if (given && !is_none(given) && !own.empty()) call.keywords.push_back({*given, in.tree_->text(own), given});
     known.emplace_back(own);
   }
   in.check_keywords(at, known);

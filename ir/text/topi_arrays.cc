@@ -311,8 +311,14 @@ constexpr TopiComposition kArrayFunctions[] = {
     {"gather_nd", "a indices", gather_nd},
     {"layout_transform", "array src_layout dst_layout", layout_transform},
     {"matmul", "a|lhs b|rhs transpose_a|transp_a|transa transpose_b|transp_b|transb", matmul},
-    {"nn.batch_matmul", "a|tensor_a|x b|tensor_b|y oshape out_dtype transpose_a transpose_b", batch_matmul},
-    {"nn.matmul", "a|tensor_a b|tensor_b bias out_dtype transpose_a transpose_b", matmul},
+    {"nn.batch_matmul",
+     "a|tensor_a|x b|tensor_b|y oshape out_dtype transpose_a transpose_b auto_scheduler_rewritten_layout "
+     "meta_schedule_original_shape",
+     batch_matmul},
+    {"nn.matmul",
+     "a|tensor_a b|tensor_b bias out_dtype transpose_a transpose_b auto_scheduler_rewritten_layout "
+     "meta_schedule_original_shape",
+     matmul},
     {"one_hot", "indices on_value off_value depth axis dtype", one_hot},
     {"reverse_sequence", "a seq_lengths seq_axis batch_axis", reverse_sequence},
     {"scatter_nd", "data indices updates mode", scatter_nd},

@@ -59,5 +59,6 @@ struct TopiComposition {
 };
 std::span<const TopiComposition> topi_array_functions();  // topi_arrays.cc
 std::span<const TopiComposition> topi_nn_functions();     // topi_nn.cc
+std::span<const TopiComposition> topi_moves();            // topi_moves.cc
 
 }  // namespace relaxc::text

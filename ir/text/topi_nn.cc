@@ -80,6 +80,13 @@ Expr conv1d_ncw(TopiCall& c) { return convolution(c, {"nn.conv1d", "NCW", "OIW"}
 Expr conv1d_nwc(TopiCall& c) { return convolution(c, {"nn.conv1d", "NWC", "WIO"}); }
 Expr conv2d_nchw(TopiCall& c) { return convolution(c, {"nn.conv2d", "NCHW", "OIHW"}); }
 Expr conv2d_nhwc(TopiCall& c) { return convolution(c, {"nn.conv2d", "NHWC", "HWIO"}); }
+// Winograd's transformation is a way to compute the same convolution.
+Expr winograd(TopiCall& c, const Convolution& row) {
+  if (c.flag("pre_computed", false)) c.fail("weights that are transformed already are not known here");
+  return convolution(c, row);
+}
+Expr conv2d_winograd_nchw(TopiCall& c) { return winograd(c, {"nn.conv2d", "NCHW", "OIHW"}); }
+Expr conv2d_winograd_nhwc(TopiCall& c) { return winograd(c, {"nn.conv2d", "NHWC", "HWIO"}); }
 Expr conv2d_hwcn(TopiCall& c) { return convolution(c, {"nn.conv2d", "HWCN", "HWIO"}); }
 Expr conv3d_ncdhw(TopiCall& c) { return convolution(c, {"nn.conv3d", "NCDHW", "OIDHW"}); }
 Expr conv3d_ndhwc(TopiCall& c) { return convolution(c, {"nn.conv3d", "NDHWC", "DHWIO"}); }
@@ -206,16 +213,6 @@ Expr pad(TopiCall& c) {
   attrs.set("pad_value", c.real("pad_value", 0));
   return c.op("nn.pad", {data}, attrs);
 }
-Expr mirror_pad(TopiCall& c) {
-  Expr data = c.tensor("data");
-  std::vector<int64_t> before = c.wholes("pad_before"), behind = c.wholes("pad_after", before), widths;
-  if (c.text("mode", "SYMMETRIC") != "REFLECT") c.fail("topi.nn.mirror_pad is known here with mode=\"REFLECT\"");
-  if (before.size() != static_cast<size_t>(c.rank(data)) || behind.size() != before.size())
-    c.fail(fmt::format("{} and {} pads for a tensor of rank {}", before.size(), behind.size(), c.rank(data)));
-  for (size_t i = 0; i < before.size(); ++i) widths.insert(widths.end(), {before[i], behind[i]});
-  return c.op("nn.pad", {data}, {{"pad_width", widths}, {"pad_mode", "reflect"}});
-}
-
 Expr dense(TopiCall& c) {
   std::vector<Expr> args = {c.tensor("data"), c.tensor("weight")};
   if (c.has("bias")) args.push_back(c.tensor("bias"));
@@ -347,7 +344,10 @@ constexpr TopiComposition kNnFunctions[] = {
     {"nn.conv2d_NCHWc", "data kernel stride padding dilation layout out_layout out_dtype", conv2d_blocked},
     {"nn.conv2d_hwcn", "data|Input kernel|Filter stride|strides padding dilation out_dtype", conv2d_hwcn},
     {"nn.conv2d_nchw", "data|Input kernel|Filter stride|strides padding dilation out_dtype", conv2d_nchw},
-    {"nn.conv2d_nhwc", "data|Input kernel|Filter stride|strides padding dilation out_dtype", conv2d_nhwc},
+    {"nn.conv2d_nhwc",
+     "data|Input kernel|Filter stride|strides padding dilation out_dtype auto_scheduler_rewritten_layout "
+     "meta_schedule_original_shape",
+     conv2d_nhwc},
     {"nn.conv2d_transpose_nchw", "data|Input kernel|Filter stride|strides padding out_dtype output_padding",
      conv2d_transpose},
     {"nn.conv3d", "data|Input kernel|Filter stride|strides padding dilation groups data_layout kernel_layout out_dtype",
@@ -356,17 +356,24 @@ constexpr TopiComposition kNnFunctions[] = {
     {"nn.conv3d_ndhwc", "data|Input kernel|Filter stride|strides padding dilation groups out_dtype", conv3d_ndhwc},
     {"nn.conv3d_transpose_ncdhw", "data|Input kernel|Filter stride|strides padding out_dtype output_padding",
      conv3d_transpose},
-    {"nn.dense", "data weight bias out_dtype", dense},
+    {"nn.conv2d_winograd_nchw",
+     "data kernel|weight stride|strides padding dilation out_dtype pre_computed auto_scheduler_rewritten_layout",
+     conv2d_winograd_nchw},
+    {"nn.conv2d_winograd_nhwc",
+     "data kernel|weight stride|strides padding dilation out_dtype pre_computed auto_scheduler_rewritten_layout",
+     conv2d_winograd_nhwc},
+    {"nn.dense", "data weight bias out_dtype auto_scheduler_rewritten_layout meta_schedule_original_shape", dense},
     {"nn.depth_to_space", "data block_size layout mode", depth_to_space},
     {"nn.depthwise_conv2d_nchw", "data|Input kernel|Filter stride|strides padding dilation out_dtype", depthwise_nchw},
     {"nn.depthwise_conv2d_nhwc", "data|Input kernel|Filter stride|strides padding dilation kernel_layout out_dtype",
      depthwise_nhwc},
     {"nn.dilate", "data strides dilation_value", dilate},
     {"nn.global_pool", "data pool_type layout", global_pool},
+    {"nn.group_conv1d_ncw", "data kernel stride|strides padding dilation groups out_dtype", conv1d_ncw},
+    {"nn.group_conv1d_nwc", "data kernel stride|strides padding dilation groups out_dtype", conv1d_nwc},
     {"nn.group_conv2d_nchw", "data|Input kernel|Filter stride|strides padding dilation groups out_dtype", conv2d_nchw},
     {"nn.group_conv2d_nhwc", "data|Input kernel|Filter stride|strides padding dilation groups out_dtype", conv2d_nhwc},
     {"nn.lrn", "data size axis alpha beta bias", lrn},
-    {"nn.mirror_pad", "data pad_before pad_after mode", mirror_pad},
     {"nn.nll_loss", "predictions targets weights reduction ignore_index", nll_loss},
     {"nn.pad", "data pad_before pad_after pad_value", pad},
     {"nn.pool1d", "data kernel stride dilation padding pool_type ceil_mode layout count_include_pad", pool1d},

@@ -64,6 +64,53 @@ for loop in loops:
             .find("compare other values with '=='") != std::string::npos);
 }
 
+TEST_CASE("conditions on what sch.get gives choose the steps, and a try takes a refusal", "[schedule]") {
+  const std::string helper = R"(
+def tile(sch, target="cpu"):
+    block = sch.get_block("B")
+    rows, columns = [axis.dom.extent for axis in sch.get(block).iter_vars]
+    kinds = [axis.iter_type for axis in sch.get(block).iter_vars]
+    lanes = 1
+    if target == "cpu":
+        if columns >= 32 and columns % 32 == 0:
+            lanes = 32
+        elif columns >= 16 and kinds[1] == tvm.tir.IterVar.CommReduce:
+            lanes = 16
+    try:
+        sch.reverse_compute_inline(sch.get_block("bias"))
+    except:
+        sch.annotate(block, "alone", 1)
+    i, k = sch.get_loops(block)
+    sch.split(k, factors=[None, lanes])
+    return sch
+
+sch = tile(tvm.tir.Schedule(Sums))
+)";
+  const std::string taken = steps_of(helper);
+  INFO(taken);
+  CHECK(taken.find("[None, 16]") != std::string::npos);
+  CHECK(taken.find("\"alone\", 1") != std::string::npos);
+  CHECK(steps_of(R"(
+sch = tvm.tir.Schedule(Sums)
+sch.split(sch.get_loops("B")[0], [None, sch.get(sch.get_block("B")).dom])
+)")
+            .find("of objects a schedule knows") != std::string::npos);
+}
+
+TEST_CASE("a script looks up factors in a dictionary, and pairs loops with letters", "[schedule]") {
+  const std::string taken = steps_of(R"(
+factors = {"i": [4, 2], "k": [None, 8]}
+sch = tvm.tir.Schedule(Sums)
+tiles = [sch.split(loop, factors=factors[name]) for loop, name in zip(sch.get_loops(sch.get_block("B")), "ik")]
+sch.reorder(tiles[0][0], tiles[1][0], tiles[0][1], tiles[1][1])
+)");
+  INFO(taken);
+  CHECK(taken.find("[4, 2]") != std::string::npos);
+  CHECK(taken.find("[None, 8]") != std::string::npos);
+  CHECK(steps_of("sch = tvm.tir.Schedule(Sums)\nsch.split(sch.get_loops(\"B\")[0], {\"i\": [1]}[\"j\"])\n")
+            .find("the dictionary has no \"j\"") != std::string::npos);
+}
+
 TEST_CASE("steps beside a module are done, and Python between them is left out", "[schedule]") {
   std::string steps = steps_of(R"(
 print(Sums)

@@ -16,10 +16,17 @@ namespace {
 // Appends the factors of a product of loads, or of casts of loads; returns false when it is something else.
 bool find_factors(const Expr& e, std::vector<BufferLoad>& loads) {
   if (const Cast* cast = e.as<Cast>()) return find_factors(cast->value, loads);
-  if (const BufferLoad* load = e.as<BufferLoad>()) loads.push_back(*load);
+  if (const BufferLoad* load = e.as<BufferLoad>()) {
+    auto is_it = [&](const BufferLoad& other) {
+      return same_node(other.buffer, load->buffer) &&
+             std::ranges::equal(other.indices, load->indices,
+                                [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+    };
+    if (std::ranges::none_of(loads, is_it)) loads.push_back(*load);  // x * x has one operand
+    return true;
+  }
   const Binary* node = e.as<Binary>();
-  if (!node) return e.is<BufferLoad>();
-  return node->op == BinaryOp::kMul && find_factors(node->a, loads) && find_factors(node->b, loads);
+  return node && node->op == BinaryOp::kMul && find_factors(node->a, loads) && find_factors(node->b, loads);
 }
 
 // result[indices] += product of factors, from 0.
@@ -67,7 +74,8 @@ void require_copyable_operands(Step& step, const Einsum& einsum) {
     const Buffer& buffer = einsum.factors[i].buffer;
     step.require(not_over_whole_dims(block, buffer, einsum.factors[i].indices), block);
     for (size_t before = 0; before < i; ++before) {
-      if (same_node(buffer, einsum.factors[before].buffer)) step.refuse({block}, "'{}' is two factors", buffer);
+      if (same_node(buffer, einsum.factors[before].buffer))
+        step.refuse({block}, "'{}' is two factors, with different indices", buffer);
     }
     for (TreeNode* writer : writers(scope_of(block), buffer)) {
       if (!precedes(writer, top)) step.refuse({writer, block}, "block '{}' writes '{}' after", writer, buffer);

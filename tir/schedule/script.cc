@@ -70,6 +70,12 @@ class Interpreter {
       }
       case LineKind::kIf:
         return run(truth(*line.value) ? line.body : line.otherwise);
+      case LineKind::kTry: {
+        const auto refused = schedule_.try_steps([&] { run(line.body); });
+        for (const Line* clause : line.otherwise)
+          if (clause->text == (refused ? "except" : "else") || clause->text == "finally") run(clause->body);
+        return Flow::kNext;
+      }
       case LineKind::kAssert:
         if (truth(*line.value)) return Flow::kNext;
         fail_to_fit(span(line), "{}",
@@ -83,7 +89,7 @@ class Interpreter {
       case LineKind::kImport:
         return Flow::kNext;
       default:
-        fail(span(line), "a schedule is made of assignments, calls of primitives, for, if and assert");
+        fail(span(line), "a schedule is made of assignments, calls of primitives, for, if, try and assert");
     }
   }
 
@@ -198,7 +204,7 @@ class Interpreter {
       case SyntaxKind::kSubscript:
         return subscript(at);
       case SyntaxKind::kAttribute:
-        return of_loop(at);
+        return member(at);
       case SyntaxKind::kUnary:
       case SyntaxKind::kBinary:
       case SyntaxKind::kCompare:
@@ -211,22 +217,12 @@ class Interpreter {
     }
   }
 
-  // Returns sch.get(loop).extent, or min: a number, or an expression of the program's dims.
-  AttrValue of_loop(const Syntax& at) {
-    const Syntax& got = *at.children[0];
-    bool is_get = got.kind == SyntaxKind::kCall && is_on_schedule(*got.children[0]) && got.children[0]->text == "get" &&
-                  got.children.size() == 2;
-    if (!is_get || (at.text != "extent" && at.text != "min"))
-      fail(span(at), "of objects a schedule knows sch.get(loop).extent and sch.get(loop).min");
-    const AttrValue object = value(*got.children[1], {});
-    const Expr* variable = object.as<Expr>();
-    if (!variable || !variable->is<Var>()) fail(span(at), "expected a loop, got {}", to_string(object));
-    std::optional<Stmt> loop;
-    at_line(at, [&] { loop = schedule_.get(LoopRV{cast<Var>(*variable)}); });
-    const For* content = loop->as<For>();
-    if (!content) fail(span(at), "'{}' is not a loop", cast<Var>(*variable)->name);
-    const Expr& result = at.text == "extent" ? content->extent : content->min;
-    return known_number(result);
+  // Returns an attribute of what sch.get gave: sch.get(loop).extent, sch.get(block).iter_vars.
+  AttrValue member(const Syntax& at) {
+    if (auto kind = script_iter_type(*at.children[0], at.text)) return *kind;
+    const AttrValue object = value(*at.children[0], {});
+    if (std::optional<AttrValue> result = script_member(object, at.text)) return *result;
+    fail(span(at), "of objects a schedule knows {}", script_members());
   }
 
   // Returns the symbolic dim, or scalar param, of the function that is scheduled.
@@ -255,13 +251,16 @@ class Interpreter {
   AttrValue subscript(const Syntax& at) {
     AttrValue object = value(*at.children[0], {});
     const AttrList* list = object.as<AttrList>();
-    if (!list) fail(span(at), "only lists have items");
-    auto size = static_cast<int64_t>(list->size());
     const Syntax& index = *at.children[1];
+    if (object.as<Attrs>()) {
+      const AttrValue key = value(index, {});
+      if (auto item = script_member(object, key.as<std::string>() ? *key.as<std::string>() : "")) return *item;
+      fail_to_fit(span(index), "the dictionary has no {}", to_string(key));
+    }
+    if (!list) fail(span(at), "only lists and dictionaries have items");
+    auto size = static_cast<int64_t>(list->size());
     auto bound = [&](const Syntax* syntax, int64_t otherwise) {
-      if (!syntax) return otherwise;
-      int64_t number = integer(*syntax);
-      return std::clamp(number < 0 ? number + size : number, int64_t{0}, size);
+      return syntax ? script_bound(integer(*syntax), size) : otherwise;
     };
     if (index.kind == SyntaxKind::kSlice) {
       int64_t from = bound(index.children[0], 0), to = bound(index.children[1], size);
@@ -451,8 +450,11 @@ class Interpreter {
       return {};
     }
     if (callee.text == "get") {
-      if (positional.empty()) fail(span(at), "get takes a number");
-      return schedule_.get(scalar(at, positional[0]));
+      if (positional.empty()) fail(span(at), "get takes a block, a loop or a number");
+      if (!is_handle(positional[0])) return schedule_.get(scalar(at, positional[0]));
+      AttrValue object;
+      at_line(at, [&] { object = script_object(schedule_.get(BlockRV{cast<Var>(*positional[0].as<Expr>())})); });
+      return object;
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
@@ -545,10 +547,8 @@ class Interpreter {
       bool is_const = callee.text == "const" && arguments.size() == 2;  // tvm.tir.const(32, "int32")
       bool casts = callee.text == "Cast" && arguments.size() == 2;
       DType dtype;
-      if ((casts || is_const || arguments.size() == 1) && from_attr(casts      ? arguments[0]
-                                                                    : is_const ? arguments[1]
-                                                                               : AttrValue(std::string(callee.text)),
-                                                                    dtype)) {
+      const AttrValue stated = casts ? arguments[0] : is_const ? arguments[1] : AttrValue(std::string(callee.text));
+      if ((casts || is_const || arguments.size() == 1) && from_attr(stated, dtype)) {
         const AttrValue& argument = is_const ? arguments[0] : arguments.back();
         if (argument.as<bool>()) return argument;
         const double* real = argument.as<double>();

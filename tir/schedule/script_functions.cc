@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "support/checked_math.h"
 #include "support/lists.h"
@@ -101,12 +102,21 @@ std::optional<AttrValue> limit(bool is_least, const AttrList& values) {
 
 }  // namespace
 
+int64_t script_bound(int64_t number, int64_t size) {
+  return std::clamp(number < 0 ? number + size : number, int64_t{0}, size);
+}
+
 std::optional<AttrValue> script_function(std::string_view name, const AttrList& arguments, std::string& error) {
   if (name == "print") return AttrValue();
   if (name == "range") return range(arguments, error);
   std::vector<const AttrList*> lists;
+  std::deque<AttrList> letters;  // of texts: zip(loops, "ijk")
   for (const AttrValue& argument : arguments) {
     if (const AttrList* list = argument.as<AttrList>()) lists.push_back(list);
+    const std::string* text = argument.as<std::string>();
+    if (!text) continue;
+    lists.push_back(&letters.emplace_back());
+    for (char letter : *text) letters.back().emplace_back(std::string(1, letter));
   }
   const bool all = !lists.empty() && lists.size() == arguments.size();
   const AttrList* only = all && lists.size() == 1 ? lists[0] : nullptr;
@@ -120,6 +130,50 @@ std::optional<AttrValue> script_function(std::string_view name, const AttrList& 
   AttrList result = *only;
   std::ranges::reverse(result);
   return result;
+}
+
+// ---- What sch.get returns
+
+// By IterKind; TVM's numbers of them, and their names.
+constexpr std::pair<std::string_view, int64_t> kIterTypes[] = {
+    {"DataPar", 0}, {"CommReduce", 2}, {"Ordered", 3}, {"Opaque", 4}};
+
+std::optional<AttrValue> script_iter_type(const text::Syntax& owner, std::string_view name) {
+  const auto* row =
+      owner.text == "IterVar" ? find_item(kIterTypes, name, &std::pair<std::string_view, int64_t>::first) : nullptr;
+  return row ? std::optional<AttrValue>(row->second) : std::nullopt;
+}
+
+AttrValue script_object(const Stmt& stmt) {
+  auto range = [](const Expr& min, const Expr& extent) {
+    return Attrs{{"min", known_number(min)}, {"extent", known_number(extent)}};
+  };
+  auto variable = [](const VarRef& var) { return Attrs{{"name", var->name}}; };
+  if (const For* loop = stmt.as<For>()) {
+    Attrs result = range(loop->min, loop->extent);
+    result.set("loop_var", variable(loop->var));
+    return result;
+  }
+  const Block* block = stmt.as<Block>();
+  if (!block) return {};
+  AttrList axes;
+  for (const IterVar& axis : block->iter_vars) {
+    axes.emplace_back(Attrs{{"dom", range(axis.domain.min, axis.domain.extent)},
+                            {"var", variable(axis.var)},
+                            {"iter_type", kIterTypes[static_cast<size_t>(axis.kind)].second}});
+  }
+  return Attrs{{"name_hint", block->name}, {"iter_vars", std::move(axes)}};
+}
+
+std::optional<AttrValue> script_member(const AttrValue& object, std::string_view name) {
+  const Attrs* attributes = object.as<Attrs>();
+  const AttrValue* value = attributes ? attributes->find(name) : nullptr;
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+std::string_view script_members() {
+  return "sch.get(loop).extent, .min and .loop_var.name, sch.get(block).name_hint and .iter_vars, of which each has "
+         ".dom.extent, .dom.min, .var.name and .iter_type";
 }
 
 }  // namespace relaxc

@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "ir/expr.h"
+#include "ir/stmt.h"
+#include "ir/text/syntax.h"
 
 namespace relaxc {
 
@@ -22,7 +23,18 @@ AttrValue known_number(const Expr& e);  // a number or flag that is known, else 
 AttrValue joined_conditions(bool is_and, const AttrValue& left, const AttrValue& right);
 AttrValue negated_condition(const AttrValue& condition);
 
+// Returns the bound of a slice of a list, which counts from its end where it is negative.
+int64_t script_bound(int64_t number, int64_t size);
+
 // Returns the result; nullopt where this is no such function, or, with an error, where the arguments do not fit.
 std::optional<AttrValue> script_function(std::string_view name, const AttrList& arguments, std::string& error);
+
+// Returns tvm.tir.IterVar.CommReduce and the like, kinds of axes; nullopt for other attributes.
+std::optional<AttrValue> script_iter_type(const text::Syntax& owner, std::string_view name);
+// Returns what sch.get(block) or sch.get(loop) is, with attributes as TVM's objects have; and such an attribute, or
+// nullopt. script_members() names them.
+AttrValue script_object(const Stmt& stmt);
+std::optional<AttrValue> script_member(const AttrValue& object, std::string_view name);
+std::string_view script_members();
 
 }  // namespace relaxc

@@ -292,7 +292,10 @@ class ModuleSteps {
   }
 
   void mention(const Line& line, Mention& found) const {
-    for (const Syntax* part : {line.value, line.extra}) mention(part, found);
+    const bool raises = line.kind == LineKind::kRaise,
+               asserts = line.kind == LineKind::kAssert;  // their texts do not count
+    mention(raises ? nullptr : line.value, found);
+    mention(raises || asserts ? nullptr : line.extra, found);
     for (const Lines* lines : {&line.body, &line.otherwise}) {
       for (const Line* inner : *lines) mention(*inner, found);
     }
