@@ -242,6 +242,7 @@ Python::Flow Python::expression(const Line& line) {
 Python::Flow Python::augmented(const Line& line) {
   PythonValue now = eval(*line.target), value = eval(*line.value);
   bool extends = now.is(Kind::kList) && line.text == "+" && value.items;
+  if (extends && writes_) value = named(value, "item", line);
   if (extends) add_aliases(value);
   if (extends && call_method(now, "extend", {value}, heap_)) return Flow::kNext;
   PythonResult result = now.is(Kind::kList) ? std::nullopt : arithmetic(line.text, now, value, heap_);
@@ -308,6 +309,7 @@ Python::Flow Python::branch(const Line& line) {
   if (std::optional<bool> test = truth_of(condition)) return run(*test ? line.body : line.otherwise);
   if (is_device_guard(line)) return Flow::kNext;
   if (is_exporting() && casts_unless_cast(line)) return run(line.body);
+  require_decided(condition, line);
   if (!holds_definition(line) || calls_ > 0 || loops_ > 0) throw PythonUnknown();
   std::set<std::string_view> names, definitions;
   add_bound_names(line, names, false);
