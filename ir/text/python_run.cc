@@ -346,7 +346,16 @@ Python::Flow Python::with(const Line& line) {
     if (is_frame(value) && line.items.size() == 1) return with_frame(value, target, line);
     item = lift(value, *item);
     if (!target) continue;
-    if (is_context || !is_name(*target)) {
+    auto is_plain_name = [](const Syntax* each) { return is_name(*each); };
+    const bool are_names = is_list(*target) && std::ranges::all_of(target->children, is_plain_name);
+    if (!is_context && are_names) {  // with T.grid(4, 8) as (i, j):
+      std::vector<const Syntax*> names;
+      for (const Syntax* each : target->children) {
+        names.push_back(name_value(written_name(each->text), *each).syntax);
+        bind(each->text, PythonValue{.kind = Kind::kSyntax, .syntax = names.back()});
+      }
+      target = node_like(*target, names, heap_).syntax;
+    } else if (is_context || !is_name(*target)) {
       std::set<std::string_view> names;
       add_names(target, names);
       for (std::string_view name : names) is_context ? bind(name, value) : forget(name, line);
