@@ -458,6 +458,10 @@ void Parser::fail_undefined(const Syntax& at) {
     }
     hint = nearest(text, names);
   }
+  constexpr std::string_view kOfPython[] = {"hasattr", "getattr", "isinstance", "len",    "str",  "int",   "list",
+                                            "dict",    "zip",     "enumerate",  "sorted", "type", "print", "super"};
+  if (std::ranges::find(kOfPython, text) != std::end(kOfPython))
+    fail({at, {}, "write out its result"}, "'{}' is a function of Python, which is not known for this argument", text);
   Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
   if (hidden == hidden_.end() && hint.empty())

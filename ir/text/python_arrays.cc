@@ -4,72 +4,17 @@
 #include <cmath>
 #include <random>
 
+#include "ir/text/array_functions.h"
 #include "ir/text/parsing.h"
 #include "ir/text/python_lines.h"
 
 namespace relaxc::text {
 
-namespace {
-
-using Array = std::optional<Tensor>;
-constexpr int64_t kMostElements = int64_t{1} << 24;
-constexpr DType kFloat64{DTypeCode::kFloat, 64, 1};
-
-Array filled(const std::vector<int64_t>& shape, DType dtype, const std::function<double(int64_t)>& value) {
-  std::optional<int64_t> count = element_count(shape);
-  if (!count || *count > kMostElements || dtype.is_handle() || dtype.lanes != 1) return std::nullopt;
-  Tensor result = Tensor::empty(shape, dtype);
-  for (int64_t i = 0; i < *count; ++i)
-    dtype.is_float() ? result.set_double(i, value(i)) : result.set_int(i, static_cast<int64_t>(value(i)));
-  return result;
-}
-
-Array as_dtype(const Tensor& array, DType dtype) {
-  if (array.dtype() == dtype) return array;
-  bool whole = !dtype.is_float() && !array.dtype().is_float();
-  if (!whole) return filled(array.shape(), dtype, [&](int64_t i) { return array.as_double(i); });
-  Tensor result = Tensor::empty(array.shape(), dtype);
-  for (int64_t i = 0; i < array.size(); ++i)
-    result.set_int(i, dtype.is_bool() ? array.as_int(i) != 0 : array.as_int(i));
-  return result;
-}
-
-// A number of Python takes the dtype of the array beside it, but for a fraction beside integers.
-Array as_number_beside(const Tensor& array, const Array& number) {
-  const bool keeps = !number || (number->dtype().is_float() && !array.dtype().is_float());
-  return keeps ? number : as_dtype(*number, array.dtype());
-}
-
-Array arithmetic_of(std::string_view op, const Tensor& a, const Tensor& b) {
-  bool one = a.size() == 1 || b.size() == 1;
-  if (!one && a.shape() != b.shape()) return std::nullopt;
-  const Tensor& larger = a.size() == 1 && b.ndim() > 0 ? b : a;
-  bool floats = a.dtype().is_float() || b.dtype().is_float();
-  // An array without dims takes the dtype of the other.
-  DType dtype = a.dtype() == b.dtype() ? a.dtype() : a.ndim() == 0 ? b.dtype() : b.ndim() == 0 ? a.dtype() : kFloat64;
-  if (op == "/" || floats) dtype = dtype.is_float() ? dtype : kFloat64;
-  if (dtype.is_float()) {
-    auto value = [&](int64_t i) {
-      return fold_real(op, a.as_double(a.size() == 1 ? 0 : i), b.as_double(b.size() == 1 ? 0 : i));
-    };
-    if (larger.size() > 0 && !value(0)) return std::nullopt;
-    return filled(larger.shape(), dtype, [&](int64_t i) { return value(i).value_or(std::nan("")); });
-  }
-  Tensor result = Tensor::empty(larger.shape(), dtype);
-  for (int64_t i = 0; i < larger.size(); ++i) {
-    std::optional<int64_t> value = fold_whole(op, a.as_int(a.size() == 1 ? 0 : i), b.as_int(b.size() == 1 ? 0 : i));
-    if (!value) return std::nullopt;
-    result.set_int(i, *value);
-  }
-  return result;
-}
-
-}  // namespace
-
 // Returns whether Python computes an array of numpy: np.zeros(4).astype("int8") + 1.
 bool is_array_of_numpy(const Syntax& at) {
   if (at.kind == SyntaxKind::kBinary) return is_array_of_numpy(*at.children[0]) || is_array_of_numpy(*at.children[1]);
-  if (at.kind == SyntaxKind::kUnary) return is_array_of_numpy(*at.children[0]);
+  const bool is_view = at.kind == SyntaxKind::kSubscript || (at.kind == SyntaxKind::kAttribute && at.text == "T");
+  if (at.kind == SyntaxKind::kUnary || is_view) return is_array_of_numpy(*at.children[0]);
   if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return false;
   const Syntax* root = at.children[0]->children[0];
   while (root->kind == SyntaxKind::kAttribute) root = root->children[0];
@@ -178,6 +123,11 @@ std::optional<Tensor> Parser::python_array(const Syntax& at) {
     if (!b) b = as_number_beside(*a, python_number(*at.children[1]));
     return a && b ? arithmetic_of(at.text, *a, *b) : std::nullopt;
   }
+  if (at.kind == SyntaxKind::kSubscript || (at.kind == SyntaxKind::kAttribute && at.text == "T")) {
+    Array whole = python_array(*at.children[0]);
+    if (!whole) return whole;
+    return at.kind == SyntaxKind::kSubscript ? with_new_dims(*whole, at.operands()) : transposed(*whole);
+  }
   if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return std::nullopt;
   const Syntax& callee = *at.children[0];
   std::string path = spelling(callee);
@@ -281,6 +231,22 @@ std::optional<Tensor> Parser::made_array(const std::string& name, const Syntax& 
   if (is_one_of("array", "asarray", "ascontiguousarray")) return listed_array(at);
   if (name.starts_with("random.")) return random_array(name.substr(7), at);
   if (name == "arange") return array_range(at);
+  const Syntax* of_array = positional(at) > 0 ? at.children[1] : nullptr;
+  if (is_one_of("eye", "identity") && of_array && positional(at) == 1) {
+    std::optional<std::vector<int64_t>> size = array_shape(std::array{of_array});
+    std::optional<DType> dtype = array_dtype(keyword(at, "dtype"), kFloat64);
+    if (!size || size->size() != 1 || !dtype || (*size)[0] < 0) return std::nullopt;
+    return filled({(*size)[0], (*size)[0]}, *dtype,
+                  [&](int64_t i) { return i / (*size)[0] == i % (*size)[0] ? 1.0 : 0.0; });
+  }
+  if (Array operand = of_array && !name.starts_with("zeros") ? python_array(*of_array) : std::nullopt) {
+    if (is_one_of("tril", "triu")) {
+      const Syntax* diagonal = arg(at, 1, "k");
+      return triangle(*operand, name == "tril", diagonal ? constant_int(*diagonal) : 0);
+    }
+    if (name == "transpose" && positional(at) == 1) return transposed(*operand);
+    if (Array result = elementwise(name, *operand)) return result;
+  }
   const Syntax* first = arg(at, 0, "shape");
   if (is_one_of("zeros", "empty", "ones", "full", "zeros_like", "ones_like", "full_like") && first) {
     bool like = name.ends_with("_like"), has_value = name.starts_with("full");
@@ -313,7 +279,7 @@ std::optional<Tensor> Parser::array_range(const Syntax& at) {
   double first = ends.size() > 1 ? ends[0].as_double(0) : 0, last = ends[ends.size() > 1 ? 1 : 0].as_double(0);
   double step = ends.size() > 2 ? ends[2].as_double(0) : 1, count = std::ceil((last - first) / step);
   std::optional<DType> dtype = array_dtype(keyword(at, "dtype"), real ? kFloat64 : kInt64);
-  if (!(count < static_cast<double>(kMostElements)) || !dtype) return std::nullopt;
+  if (!(count < static_cast<double>(kMostArrayElements)) || !dtype) return std::nullopt;
   return filled({std::max<int64_t>(0, static_cast<int64_t>(count))}, *dtype,
                 [&](int64_t i) { return first + step * static_cast<double>(i); });
 }

@@ -75,7 +75,7 @@ bool Python::is_plain(const PythonValue& value) const {
   bool plain = true;
   if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax) || is_plain_buffer(*value.syntax)))
     return true;
-  if (is_exporting() && value.syntax && is_array_of_numpy(*value.syntax)) return !draws_random(*value.syntax);
+  if (is_exporting() && value.syntax && is_array(*value.syntax)) return !draws_random(*value.syntax);
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
       bool is_dim =
@@ -214,6 +214,8 @@ bool Python::is_array(const Syntax& at) const {
   if (is_name(at)) return arrays_.contains(at.text);
   if (at.kind == SyntaxKind::kUnary || at.kind == SyntaxKind::kBinary)
     return std::ranges::any_of(at.children, [&](const Syntax* part) { return is_array(*part); });
+  const bool is_view = at.kind == SyntaxKind::kSubscript || (at.kind == SyntaxKind::kAttribute && at.text == "T");
+  if (is_view) return is_array(*at.children[0]);
   return is_call(at) && at.children[0]->kind == SyntaxKind::kAttribute && is_array(*at.children[0]->children[0]);
 }
 

@@ -30,8 +30,8 @@ bool Python::follows_class(const Line& line) {
   if (!line.extra) return true;
   try {
     PythonValue base = eval(*line.extra);
-    bool is_plain =
-        base.is(Kind::kSyntax) && is_one_of(base.text, {"object", "abc.ABC", "enum.IntEnum", "typing.NamedTuple"});
+    bool is_plain = base.is(Kind::kSyntax) &&
+                    is_one_of(base.text, {"object", "abc.ABC", "enum.Enum", "enum.IntEnum", "typing.NamedTuple"});
     return base.is(Kind::kClass) || is_plain;
   } catch (const PythonUnknown&) {
   } catch (const PythonRaised&) {
@@ -220,6 +220,7 @@ PythonValue Python::default_of(const PythonValue& value) {
     if (each.name == "default") return eval(*each.value);
     if (each.name == "default_factory" && each.value->text == "dict") return heap_.list(Kind::kDict, {});
     if (each.name == "default_factory" && each.value->text == "list") return heap_.list(Kind::kList, {});
+    if (each.name == "default_factory" && each.value->kind == SyntaxKind::kLambda) return invoke(eval(*each.value), {});
   }
   throw PythonUnknown();
 }
@@ -288,13 +289,14 @@ bool Python::report_stuck(const Place& at) {
   if (!exported_.empty() && !stuck_) stuck_ = at;
   if (!stuck_) return false;
   exported_.clear();
-  const std::string why = std::exchange(stuck_why_, {});
+  const std::string why = std::exchange(stuck_why_, {}), note = std::exchange(stuck_note_, {});
   model_errors_.push_back(
       {Severity::kError,
        ErrorKind::kUnsupported,
        source_.span(*std::exchange(stuck_, std::nullopt)),
        why.empty() ? "this statement of a model needs a Python interpreter" : why,
-       {"print the exported module as a text: mod, params = model.export_tvm(...), print(mod.script())"}});
+       {note.empty() ? "print the exported module as a text: mod, params = model.export_tvm(...), print(mod.script())"
+                     : note}});
   return true;
 }
 

@@ -409,7 +409,11 @@ PythonValue Python::called(const Syntax& at) {
   bool is_task = callee.text == "create" && is_method && callee.children[0]->text == "task";  // autotvm.task.create
   if (is_task || is_one_of(callee.text, {"SearchTask", "create_task"})) as_workload(function, args);
   if (of_value) {
-    for (const PythonValue& each : args.positional) add_aliases(each);  // outs.append(x)
+    for (PythonValue& each : args.positional) {  // outs.append(x)
+      if (object.is(Kind::kList) && writes_ && is_one_of(callee.text, {"append", "insert", "extend"}))
+        each = named(each, "item", at);
+      add_aliases(each);
+    }
     PythonResult result =
         args.complete && args.named.empty() ? call_method(object, callee.text, args.positional, heap_) : std::nullopt;
     if (result) return *result;
@@ -527,6 +531,10 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
   const bool is_variable = lambdas_ > 0 && is_one_of(function.text, {"tir.Var", "tvm.tir.Var", "tvm.tirx.Var"});
   if (is_variable && !args.positional.empty() && args.positional[0].is(Kind::kString))  // which tir.Let binds
     return name_value(fresh(kept_->text(identifier(args.positional[0].text))), at);
+  if (is_one_of(function.text, {"numpy.random.default_rng", "numpy.random.RandomState"})) {  // draws as np.random does
+    PythonValue random{.kind = Kind::kSyntax, .text = "numpy.random", .syntax = function.syntax->children[0]};
+    return random;
+  }
   if (is_one_of(function.text, {"tvm.DataType", "tvm.runtime.DataType"}) && args.positional.size() == 1 &&
       args.positional[0].is(Kind::kString))
     return args.positional[0];
@@ -534,8 +542,9 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
   if (PythonResult result = of_environment(function.text, args)) return *result;
   if (function.text == "collections.namedtuple" && args.positional.size() == 2) return named_tuple(args);
   if (PythonResult result = data_fields(function.text, args)) return *result;
-  if (function.text == "dict" && args.positional.empty()) {
+  if (function.text == "dict" && (args.positional.empty() || args.positional[0].is(Kind::kDict))) {
     PythonValue result = heap_.list(Kind::kDict, {});
+    if (!args.positional.empty() && !call_method(result, "update", {args.positional[0]}, heap_)) return std::nullopt;
     for (const auto& [name, value] : args.named) set_item(result, heap_.string(name), value, heap_);
     return result;
   }

@@ -69,7 +69,20 @@ PythonResult Python::library_value(std::string_view path) {
 void Python::require_in_library(const PythonValue& function, const Place& at) {
   if (!is_exporting() || !function.is(Kind::kSyntax) || !function.text.starts_with(kNnPath)) return;
   stuck_ = heap_.place(at);
-  stuck_why_ = fmt::format("'nn.{}' is not known here", function.text.substr(kNnPath.size()));
+  std::string_view path = function.text.substr(kNnPath.size());
+  stuck_why_ = fmt::format("'nn.{}' is not known here", path);
+  if (path.starts_with("op."))
+    stuck_note_ = "call what it is made of in Relax: nn.op.wrap_nested(relax.op.erf(x._expr), \"erf\")";
+  throw PythonUnknown();
+}
+
+// Ends the export at a condition on dims or inputs: TVM refuses it, too.
+void Python::require_decided(const PythonValue& condition, const Place& at) {
+  std::optional<Type> type = condition.is(Kind::kSyntax) && in_model() ? type_of(*condition.syntax) : std::nullopt;
+  if (!type || !type->is<PrimType>()) return;
+  stuck_ = heap_.place(at);
+  stuck_why_ = "a model is exported once for all values of its dims and inputs, so this condition on them has no value";
+  stuck_note_ = "choose by an operator, op.where(condition, x, y), or export a method for each case";
   throw PythonUnknown();
 }
 
@@ -80,6 +93,7 @@ PythonResult Python::tensor_method(const PythonValue& object, std::string_view n
       is_exporting() && !of_te && object.is(Kind::kSyntax) && object.text.empty() && object.syntax->computed == 0;
   if (!is_tensor || name == "placeholder") return std::nullopt;
   const PythonValue* method = library().values.at("Tensor").type->find(name);
+  if (!method) method = library().values.at("PagedKVCache").type->find(name);
   return method ? PythonResult(*method) : std::nullopt;
 }
 

@@ -296,6 +296,61 @@ def library():
         def get(self, key, default=None):
             return self.modules.get(key, default)
 
+    # Replaces parts of a model, as quantization does.
+    class Mutator:
+        def visit_module(self, name, node):
+            return self.visit(name, node)
+
+        def visit_modulelist(self, name, node):
+            return self.visit(name, node)
+
+        def visit_moduledict(self, name, node):
+            return self.visit(name, node)
+
+        def visit_effect(self, name, node):
+            return self.visit(name, node)
+
+        def visit_param(self, name, node):
+            return node
+
+        def visit_part(self, name, node):
+            if isinstance(node, ModuleList):
+                return self.visit_modulelist(name, node)
+            if isinstance(node, ModuleDict):
+                return self.visit_moduledict(name, node)
+            if isinstance(node, Module):
+                return self.visit_module(name, node)
+            if isinstance(node, Effect):
+                return self.visit_effect(name, node)
+            return self.visit_param(name, node) if isinstance(node, Parameter) else node
+
+        def visit(self, name, node):
+            prefix = name + "." if name else ""
+            if isinstance(node, ModuleList):
+                for i in range(len(node.modules)):
+                    node.modules[i] = self.visit_part(prefix + str(i), node.modules[i])
+            elif isinstance(node, ModuleDict):
+                for key in list(node.modules.keys()):
+                    node.modules[key] = self.visit_part(prefix + key, node.modules[key])
+            else:
+                for key, value in attributes(node):
+                    set_attribute(node, key, self.visit_part(prefix + key, value))
+            return node
+
+    # The cache of a model, which the run gives it.
+    class PagedKVCache:
+        def attention_with_fused_qkv(self, layer_id, qkv, num_qo_heads, sm_scale):
+            b, s, h, d = qkv.shape
+            values = R.reshape(qkv, (b * s, h, d))
+            result = R.call_dps_packed("vm.builtin.attention_kv_cache_attention_with_fused_qkv",
+                                       (self, R.prim_value(layer_id), R.prim_value(sm_scale), values),
+                                       out_sinfo=R.Tensor((b * s, num_qo_heads, d), dtype_of(qkv)))
+            return R.reshape(result, (b, s, num_qo_heads, d))
+
+        def get_query_positions(self, total_length):
+            return R.call_pure_packed("vm.builtin.attention_kv_cache_get_query_positions", self,
+                                      sinfo_args=[R.Tensor((total_length,), "int32")])
+
     # Functions of a library in C, which the run gets by their names.
     class ExternModule(Module):
         def __init__(self, symbols):

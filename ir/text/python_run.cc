@@ -242,6 +242,7 @@ Python::Flow Python::expression(const Line& line) {
 Python::Flow Python::augmented(const Line& line) {
   PythonValue now = eval(*line.target), value = eval(*line.value);
   bool extends = now.is(Kind::kList) && line.text == "+" && value.items;
+  if (extends && writes_) value = named(value, "item", line);
   if (extends) add_aliases(value);
   if (extends && call_method(now, "extend", {value}, heap_)) return Flow::kNext;
   PythonResult result = now.is(Kind::kList) ? std::nullopt : arithmetic(line.text, now, value, heap_);
@@ -308,6 +309,7 @@ Python::Flow Python::branch(const Line& line) {
   if (std::optional<bool> test = truth_of(condition)) return run(*test ? line.body : line.otherwise);
   if (is_device_guard(line)) return Flow::kNext;
   if (is_exporting() && casts_unless_cast(line)) return run(line.body);
+  require_decided(condition, line);
   if (!holds_definition(line) || calls_ > 0 || loops_ > 0) throw PythonUnknown();
   std::set<std::string_view> names, definitions;
   add_bound_names(line, names, false);
@@ -344,7 +346,16 @@ Python::Flow Python::with(const Line& line) {
     if (is_frame(value) && line.items.size() == 1) return with_frame(value, target, line);
     item = lift(value, *item);
     if (!target) continue;
-    if (is_context || !is_name(*target)) {
+    auto is_plain_name = [](const Syntax* each) { return is_name(*each); };
+    const bool are_names = is_list(*target) && std::ranges::all_of(target->children, is_plain_name);
+    if (!is_context && are_names) {  // with T.grid(4, 8) as (i, j):
+      std::vector<const Syntax*> names;
+      for (const Syntax* each : target->children) {
+        names.push_back(name_value(written_name(each->text), *each).syntax);
+        bind(each->text, PythonValue{.kind = Kind::kSyntax, .syntax = names.back()});
+      }
+      target = node_like(*target, names, heap_).syntax;
+    } else if (is_context || !is_name(*target)) {
       std::set<std::string_view> names;
       add_names(target, names);
       for (std::string_view name : names) is_context ? bind(name, value) : forget(name, line);

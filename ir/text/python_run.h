@@ -145,6 +145,7 @@ class Python {
   PythonScope& library();
   PythonResult library_value(std::string_view path);
   void require_in_library(const PythonValue& function, const Place& at);
+  void require_decided(const PythonValue& condition, const Place& at);
   PythonResult tensor_method(const PythonValue& object, std::string_view name);
   PythonResult intrinsic(std::string_view name, const Args& args, const Place& at);
   PythonValue begin_function(std::string_view name, const Place& at);
@@ -299,7 +300,7 @@ class Python {
   };
   std::map<std::string_view, Tensor> tensors_;  // of functions of te in models, by their names
   std::vector<Diagnostic> model_errors_;
-  std::string stuck_why_;
+  std::string stuck_why_, stuck_note_;
   std::optional<Place> stuck_;  // the innermost statement of a model that is not known
   Place call_place_{};          // of the innermost call
   PythonScope* scope_ = &scopes_.front();

@@ -357,7 +357,8 @@ bool set_item(const PythonValue& object, const PythonValue& index, const PythonV
     values[*position] = value;
     return true;
   }
-  std::optional<size_t> position = same_key(index, index, heap) == true ? find_key(values, index, heap) : std::nullopt;
+  const bool is_key = is_known(index) || same_key(index, index, heap) == true;  // {freq: value} of a variable, too
+  std::optional<size_t> position = is_key ? find_key(values, index, heap) : std::nullopt;
   if (!position) return false;
   if (*position == values.size()) values.insert(values.end(), {index, value});
   values[*position + 1] = value;
