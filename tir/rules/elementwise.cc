@@ -39,6 +39,35 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
   return ok;
 }
 
+// Returns the last of the loops, each of so many axes, along which a load has its neighbours, where the stores and no
+// load have them on the last axis, and the accesses on that have strides.
+std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<BufferLoad>& accesses, const Nest& nest,
+                                   const std::vector<long>& merged, const std::vector<Expr>& extents,
+                                   const Analyzer& facts) {
+  auto stride = [&](const BufferLoad& access, const IterVar& axis) {
+    return access_stride(access.buffer, access.indices, axis.var, facts);
+  };
+  const IterVar& columns = nest.axes.back();
+  for (const BufferLoad& access : accesses) {
+    if (!stride(access, columns)) return std::nullopt;
+  }
+  auto stored = access_stride(store.buffer, store.indices, columns.var, facts);
+  if (!stored || !is_int(*stored, 1)) return std::nullopt;
+  size_t axis = nest.axes.size() - static_cast<size_t>(merged.back());
+  for (size_t loop = merged.size() - 1; loop-- > 0;) {
+    const IterVar& rows = nest.axes[axis - 1];
+    axis -= static_cast<size_t>(merged[loop]);
+    if (as_int(extents[loop]).value_or(cost_model::kFewestLanes) < cost_model::kFewestLanes) continue;
+    bool any = std::ranges::any_of(accesses, [&](const BufferLoad& access) {
+      auto across = stride(access, rows);
+      return across && is_int(*across, 1) && !is_lane_stride(stride(access, columns));
+    });
+    // Of two symbolic sides either may be short.
+    if (any) return as_int(extents[loop]) || as_int(extents.back()) ? std::optional(loop) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 // Returns the most vectors of a piece, a power of two.
 int64_t most_vectors_of_piece(const Target& target) {
   int64_t vectors = target.l1_of_core() * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
@@ -83,13 +112,33 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   });
   int64_t widest = has_lanes ? lanes_of(*block, target) : 1;
   if (has_loop && widest == 1) return ElementwisePlan{.parallel = plan.parallel};
+  if (!has_lanes && !has_loop)
+    plan.rows = loop_of_rows(*single_store(*block), accesses, nest, plan.merged, extents, facts);
+  if (plan.rows) {
+    plan.tile = widest = lanes_of(*block, target);
+    if ((extent && *extent < widest) || !as_int(extents[*plan.rows])) widest = 1;
+  }
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
   bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = most_vectors_of_piece(target);
-  if (!only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
+  if (plan.rows || !only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
   plan.piece = decisions.number("piece", numbers_between(1, 2 * most), choose_piece(extent, plan.lanes, most));
   plan.has_whole_pieces = extent && *extent % (plan.piece * plan.lanes) == 0;
   return plan;
+}
+
+// Orders the loops, from the outside: those of other axes and tiles of rows, which threads share, tiles of columns, and
+// the rows and columns of a tile. Each column of a tile uses lines of the cache that the one before has loaded.
+static void schedule_transpose(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
+  Loops rows = sch.apply(Split{outer[*plan.rows], {std::nullopt, plan.tile}}), columns = {outer.back()};
+  if (plan.lanes > 1) columns = sch.apply(Split{outer.back(), {std::nullopt, plan.lanes}});
+  outer.pop_back();
+  outer.erase(outer.begin() + static_cast<long>(*plan.rows));
+  outer.push_back(rows[0]);
+  Loops tiles(columns.begin(), columns.end() - 1);
+  sch.apply(Reorder{joined({outer, tiles, {rows[1], columns.back()}})});
+  if (plan.lanes > 1) sch.apply(Vectorize{columns.back()});
+  fuse_parallel(sch, outer, plan.parallel);
 }
 
 void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePlan& plan) {
@@ -101,6 +150,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
     outer.push_back(fused(sch, Loops(first, first + count)));
     first += count;
   }
+  if (plan.rows) return schedule_transpose(sch, outer, plan);
   Factors factors = {std::nullopt};
   if (plan.piece > 0) factors.emplace_back(plan.piece);
   if (plan.lanes > 1) factors.emplace_back(plan.lanes);
@@ -114,10 +164,12 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
 }
 
 std::vector<DecisionRow> elementwise_decisions() {
-  return {{"lanes", "lanes of a vector of elements, of columns, or of partial results",
-           "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours"},
-          {"piece", "vectors in a piece of one long loop, which a thread takes",
-           fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
+  return {
+      {"lanes", "lanes of a vector of elements, of columns, or of partial results",
+       "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours, but for a "
+       "transpose of rows of constant size"},
+      {"piece", "vectors in a piece of one long loop, which a thread takes",
+       fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }
 
 }  // namespace relaxc
