@@ -295,10 +295,13 @@ class FunctionLowering {
     const Select* choice = values->values[0].as<Select>();
     return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
   }
-  // Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do.
+  // Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do. Where
+  // `m if CONDITION else n` is not m, it is n.
   static std::string dims_of_check(const Binding& binding) {
     constexpr size_t kLongest = 60;
-    const Expr &actual = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
+    const Expr &value = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
+    const Select* choice = value.as<Select>();
+    const Expr& actual = choice && structural_equal(choice->a, expected) ? choice->b : value;
     std::string dims = fmt::format(" ({} and {})", print_expr(actual), print_expr(expected));
     bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos &&
                     !holds<Select>(actual) && !holds<Select>(expected);
@@ -588,6 +591,8 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
     FunctionLowering(module, builder, constants, entry, *graph).run();
     if (const AttrValue* bytes = (*graph)->attrs.find(attr_names::kArenaBytes))
       builder.set_metadata("arena_bytes." + entry, *bytes->as<std::string>());
+    const std::string otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
+    if (module.functions.contains(otherwise)) builder.set_metadata(std::string(vm::kOtherwiseKey) + entry, otherwise);
   }
   const AttrValue* refused = module.attrs.find(attr_names::kRefused);
   if (const Attrs* reasons = refused ? refused->as<Attrs>() : nullptr) {
