@@ -1,10 +1,19 @@
 // Dims that meet in an operator which broadcasts: where one of them is 1, it stretches to the other.
 //
-// Two symbolic dims nearly always are one size. The graph function "main" takes them for equal, tests that when it
-// runs, and is as fast as if the model said it. ONNX wants more: a dim that turns out to be 1 stretches. So a model in
-// which such dims meet is imported twice. In the second function (kOtherwise of ir/attr_names.h) the result of each
-// meeting has a dim of its own, which is computed when the model runs, and operands are repeated along it. A run whose
-// dims fail the tests of the first function is done by the second (vm/program.cc).
+// `Add` of float[n] and float[m] wants n == m, or that one of them is 1 when the model runs. Nearly always the dims are
+// equal, and programs are fast because types say so: loops fuse, sums are stored in place, attention is recognized. So
+// the graph function "main" takes them for equal, and tests that when it runs.
+//
+// Where one of the two may be 1 while the other is larger, as far as ir/arith.h can tell, the model is imported a
+// second time (kOtherwise of ir/attr_names.h). In that function the two dims give way to a third, which is computed
+// when the model runs: dim = T.Select(n == 1, m, n). Operands are repeated along it by broadcast_to, which fuses into
+// what reads it. The graph remembers that n is 1 or dim, so that x + (x + y) needs no fourth. The runtime calls that
+// function when a check of dims fails in "main" (ShapeError, run_named in vm/program.cc). So equal dims cost nothing,
+// and others the part of "main" before the check: dims of inputs are tested first, one that the run measures where it
+// is known. Checks that leave no choice, as of inner dims of products, fail in both functions. Weights and equal
+// kernels are in the artifact once. Where the second import is refused, "main" is alone, and its error says that the
+// dims must be equal or given when compiling. Dims that are known to be at most 1, such as min(n, 1) of x[-1:], give
+// way in both functions.
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/run_time_axes.h"
 #include "ir/type_relation.h"
