@@ -1,32 +1,18 @@
 // Convolutions over one to three spatial dims. Both directions lower to an optional injective stage "pad_temp" and one
 // reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k].
-// Schedules expect this form. Its loops are in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The
-// transposed convolution spreads and pads the input in that stage, then convolves with the flipped kernel.
+// Schedules expect this form. Its loops are in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. In a graph
+// a transposed convolution is decomposed into a convolution of the input as it is. As a tensor program of its own it
+// spreads and pads the input in the first stage, then convolves with the flipped kernel.
+#include "ops/convolution.h"
+
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
-
-// A checked call, the same for both directions. Its dims are in the order of the plain layouts.
-struct Conv {
-  size_t spatial;
-  std::vector<int64_t> strides, dilation;
-  Padding padding;
-  int64_t groups;
-  DType out_dtype;
-  Expr batch, in_channels, out_channels, in_per_group, out_per_group;
-  std::vector<Expr> kernel;
-  std::vector<Expr> out;  // spatial dims of the result
-  std::vector<Expr> in;   // and of the data
-  Layout data_layout, weight_layout, out_layout;
-
-  std::vector<Expr> result() const { return followed_by({batch, out_channels}, out); }
-  Type type(const OpCall& op) const { return tensor_type(out_layout.from_plain(op, result()), out_dtype); }
-};
 
 // Returns n / groups, which must be a whole number.
 Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const char* what) {
@@ -196,12 +182,17 @@ Buffer spread_stage(ComputeBuilder& b, const Conv& conv, const Buffer& data) {
 }
 
 template <int N>
-PrimFuncRef lower_transposed(const OpCall& op) {
-  Conv conv = check_transposed<N>(op);
+void require_plain_layouts(const OpCall& op) {
   auto attrs = op.attrs<ConvTransposeAttrs<N>>();
   require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
   require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
   require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+}
+
+template <int N>
+PrimFuncRef lower_transposed(const OpCall& op) {
+  Conv conv = check_transposed<N>(op);
+  require_plain_layouts<N>(op);
   if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
   auto [b, x] = OpProgram(op);
   Buffer source = spread_stage(b, conv, x[0]);
@@ -213,6 +204,15 @@ PrimFuncRef lower_transposed(const OpCall& op) {
   };
   return b.finish({contract(b, op, conv, Layout(N + 1), block_name("transpose_", conv, data_layout_of(N)), source, x[1],
                             std::vector<int64_t>(N, 1), weight_at)});
+}
+
+template <int N>
+Expr decompose_transposed(const OpCall& op, Builder& b) {
+  Conv conv = check_transposed<N>(op);
+  require_plain_layouts<N>(op);
+  bool is_fixed = std::ranges::all_of(conv.kernel, [](const Expr& extent) { return as_int(extent).has_value(); });
+  if (!is_fixed) return b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
+  return convolution_of_phases(op, conv, b);
 }
 
 template <int N, class A>
@@ -244,6 +244,7 @@ void add_convolutions(std::vector<OpRow>& rows) {
       fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
                   transposed_kernel_layout_of(N)),
       "tensor [C, O / groups, ...]", check_transposed<N>, lower_transposed<N>));
+  rows.back().decompose = decompose_transposed<N>;
 }
 
 }  // namespace

@@ -175,18 +175,22 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
 Expr cast_element(const OpCall& op, Inputs x, Axes i) { return cast_to(at(x[0], i), op.attrs<CastAttrs>().dtype); }
 
+// Integers of one size, of which conversion keeps the bits.
+bool is_sign_change(DType from, DType to) { return from.is_integral() && to.is_integral() && from.bits == to.bits; }
 // A bool is a byte.
 Type infer_bitcast(const OpCall& op) {
   DType to = op.attrs<CastAttrs>().dtype, from = op.dtype(0);
   auto bits = [](DType dtype) { return dtype.is_bool() ? 8 : static_cast<int>(dtype.bits); };
   if (to.is_void() || to.is_handle() || bits(to) != bits(from))
     op.fail("the bits of {} cannot be those of {}; the sizes differ", to_string(from), to_string(to));
-  if (bits(from) < 8 && from != to) op.unsupported("the bits of packed {}", to_string(from));
+  if (bits(from) < 8 && from != to && !is_sign_change(from, to))
+    op.unsupported("the bits of packed {} as {}", to_string(from), to_string(to));
   return tensor_type(op.shape(0), to);
 }
 Expr bitcast_element(const OpCall& op, Inputs x, Axes i) {
   DType to = op.attrs<CastAttrs>().dtype, from = op.dtype(0), byte = DType::uint(8);
   Expr value = at(x[0], i);
+  if (from.bits < 8 && !from.is_bool() && is_sign_change(from, to)) return cast_to(value, to);
   if (from.is_bool()) value = cast_to(value, byte);
   if (to.is_bool() ? byte != dtype_of(value) : to != dtype_of(value))
     value = intrinsic(ops::kReinterpret, {value}, to.is_bool() ? byte : to);

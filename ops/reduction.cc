@@ -178,25 +178,26 @@ AxisFold plan_arg_reduction(const OpCall& op) {
   for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
   return result;
 }
-OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, BinaryOp better_or_equal,
+// Finds the best element by one fold, and its position by another: both are of a kind that runs on vectors.
+OpRow arg_reduction(const std::string& name, const char* doc, const ComputeBuilder::Combine& combine,
                     Expr (*neutral)(DType)) {
   auto lower = [=](const OpCall& op) {
-    BinaryOp wins_by = op.attrs<ArgReduceAttrs>().select_last_index ? better_or_equal : better;
+    bool is_last = op.attrs<ArgReduceAttrs>().select_last_index;
     AxisFold plan = plan_arg_reduction(op);
-    DType dtype = op.dtype(0);
     auto [b, x] = OpProgram(op);
-    Buffer index = b.buffer("T_" + name, kInt64, plan.result), best = b.buffer("T_best", dtype, plan.result);
-    b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
-      Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
-      Expr value = load(x[0], plan.element_at(i, r)), old = at(best, i);
-      Expr wins = binary(wins_by, value, old);
-      // A NaN beats all numbers, and the first one stays.
-      if (dtype.is_float()) wins = wins || (not_equal(value, value) && equal(old, old));
-      Stmt body = seq({store(index, select(wins, flatten_index(r, plan.reduced), at(index, i)), i),
-                       store(best, select(wins, value, old), i)});
-      return ComputeBuilder::Bodies{init, body};
-    });
-    return b.finish({index});
+    DType dtype = accumulation_dtype(op.dtype(0));
+    Buffer best = fold(b, "T_best", dtype, plan, neutral(dtype), combine, elements_of(x[0], dtype));
+    auto count = as_int(simplify(product(plan.reduced)));
+    DType narrow = count && *count <= INT32_MAX ? kInt32 : kInt64;
+    Expr none = is_last ? lowest(narrow) : highest(narrow);
+    Buffer position = b.reduce("T_" + name + "_red", narrow, plan.result, plan.reduced, none,
+                               is_last ? combine_max : combine_min, [&](Axes i, Axes r) {
+                                 Expr value = cast_to(load(x[0], plan.element_at(i, r)), dtype);
+                                 Expr is_best = equal(value, at(best, i));
+                                 if (dtype.is_float()) is_best = is_best || not_equal(value, value);  // a NaN is best
+                                 return select(is_best, cast_to(flatten_index(r, plan.reduced), narrow), none);
+                               });
+    return b.finish({as_dtype(b, position, kInt64, "T_" + name)});
   };
   return {.name = "relax." + name,
           .doc = doc,
@@ -299,10 +300,12 @@ std::vector<OpRow> reduction_ops() {
       reduction("mean", "sum / count along the axes; integers truncate", kNumbers, mean_stage),
       reduction("variance", "mean of squared distances from the mean (population)", kFloats, variance_stage),
       reduction("std", "square root of the variance", kFloats, std_stage),
-      arg_reduction("argmax", "position (int64) of the largest element; the first NaN if there is one", BinaryOp::kGT,
-                    BinaryOp::kGE, lowest),
-      arg_reduction("argmin", "position (int64) of the smallest element; the first NaN if there is one", BinaryOp::kLT,
-                    BinaryOp::kLE, highest),
+      arg_reduction("argmax",
+                    "position (int64) of the largest element, or of a NaN if there is one: the first, or last",
+                    combine_max, lowest),
+      arg_reduction("argmin",
+                    "position (int64) of the smallest element, or of a NaN if there is one: the first, or last",
+                    combine_min, highest),
       {.name = "relax.median",
        .doc = "the lower median along an axis, and its position (int64); of all elements without one",
        .inputs = {{"data", "the tensor"}},

@@ -53,7 +53,8 @@ std::optional<std::string> name_in_rules(const std::string& name, const PrimFunc
 // Returns why fusion leaves the program alone; nullopt where it takes part. (passes/fuse.cc)
 std::optional<std::string> why_not_fused(const PrimFuncRef& program);
 
-// Returns whether the program, which takes part in fusion, is of several blocks without a reduction. (passes/fuse.cc)
+// Returns whether the program, which takes part in fusion, is of several blocks without a reduction that schedules
+// cannot make one block of. (passes/fuse.cc)
 bool keeps_blocks_together(const PrimFuncRef& program);
 
 // Classifies what the program computes by its blocks. (passes/fuse.cc)

@@ -63,7 +63,7 @@ using Refusals = std::unordered_map<const NodeHeader*, std::string>;  // by vari
 // What a backend takes of a block.
 class BlockClaims {
  public:
-  // `refusals` gets the first reason against each binding that patterns begin at.
+  // `refusals` gets the reason against each binding that patterns begin at, of the pattern of which most matches.
   BlockClaims(const BindingBlock& block, const VarSet& used_after, const ExternalCompiler& compiler,
               const std::vector<ExternalRule>& rules, PassContext& context, Refusals& refusals)
       : bindings_(block.bindings),
@@ -129,7 +129,7 @@ class BlockClaims {
       return std::nullopt;
     }
     void is_refused(size_t i, const PatternRefusal& refused) override {
-      claims_.report(claims_.bindings_[i], rule_.rule.name + ": " + refused.why);
+      claims_.refused_[i].push_back({rule_.rule.name + ": " + refused.why, refused.depth});
     }
 
    private:
@@ -142,6 +142,11 @@ class BlockClaims {
     for (const ExternalRule& rule : rules) {
       Taker taker(*this, rule);
       scope.find_all(*rule.rule.pattern, rule.rule.name, taker);
+    }
+    // The pattern of which most matches comes first.
+    for (auto& [at, refusals] : refused_) {
+      std::ranges::stable_sort(refusals, std::greater(), &PatternRefusal::depth);
+      for (const PatternRefusal& refused : refusals) report(bindings_[at], refused.why);
     }
   }
 
@@ -307,7 +312,8 @@ class BlockClaims {
   const ExternalCompiler& compiler_;
   PassContext& context_;
   Refusals& refusals_;
-  std::map<size_t, ExternalMatch> matches_;  // by the position of the last result
+  std::map<size_t, ExternalMatch> matches_;                // by the position of the last result
+  std::map<size_t, std::vector<PatternRefusal>> refused_;  // of all patterns, by the position of the last result
   std::vector<Node> nodes_;
   std::unordered_map<const NodeHeader*, size_t> node_of_;  // of a value
   std::optional<size_t> last_fixed_, last_cast_;

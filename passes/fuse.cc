@@ -258,6 +258,34 @@ Expr fuse_sequence(const Expr& seq, IRModule& module) {
 
 }  // namespace
 
+// Returns whether the blocks can be one: each goes over the axes of the last and reads, of what others made, the
+// element at its place, and the value of the last one does not become long.
+static bool is_chain(const std::vector<Ref<Block>>& blocks) {
+  constexpr size_t kMostNodes = 256;
+  std::unordered_map<const NodeHeader*, size_t>
+      sizes;  // of the values, with all that they are computed from, by buffer
+  auto has_axes_of_last = [&](const Ref<Block>& block) {
+    return std::ranges::equal(block->iter_vars, blocks.back()->iter_vars, [](const IterVar& a, const IterVar& b) {
+      return structural_equal(a.domain.extent, b.domain.extent);
+    });
+  };
+  for (const Ref<Block>& block : blocks) {
+    const BufferStore& store = *single_store(*block);
+    size_t size = 0;
+    bool is_in_place = has_axes_of_last(block);
+    walk_nodes(store.value, [&](const NodeRef& node) {
+      const BufferLoad* load = node.as<BufferLoad>();
+      const size_t* made = load ? find_value(sizes, load->buffer.get()) : nullptr;
+      size += made ? *made : 1;
+      is_in_place = is_in_place && (!made || is_at(load->indices, block->iter_vars));
+      return size <= kMostNodes;
+    });
+    if (blocks.size() > 1 && (!is_in_place || size > kMostNodes)) return false;
+    sizes.emplace(store.buffer.get(), size);
+  }
+  return true;
+}
+
 OpPattern pattern_of(const PrimFuncRef& program) {
   if (why_not_fused(program)) return OpPattern::kOpaque;
   auto blocks = find_nests(program);
@@ -281,8 +309,8 @@ OpPattern pattern_of(const PrimFuncRef& program) {
     });
     result = std::max(result, pattern);
   }
-  // Several blocks with intermediates stay together but take no more than an epilogue.
-  if (blocks->size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
+  // Blocks with intermediates that schedules cannot make one block of take no more than an epilogue.
+  if (result <= OpPattern::kBroadcast && !is_chain(*blocks)) result = OpPattern::kInjective;
   return is_named(program) ? OpPattern::kAnchor : result;
 }
 
@@ -291,7 +319,7 @@ bool keeps_blocks_together(const PrimFuncRef& program) {
   auto reduces = [](const Ref<Block>& block) {
     return axes_of(*block, IterKind::kSpatial).size() < block->iter_vars.size();
   };
-  return blocks && blocks->size() > 1 && std::ranges::none_of(*blocks, reduces);
+  return blocks && std::ranges::none_of(*blocks, reduces) && !is_chain(*blocks);
 }
 
 std::optional<std::string> why_not_fused(const PrimFuncRef& program) {

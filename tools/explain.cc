@@ -39,7 +39,8 @@ struct NodeReport {
 
 class ClaimReport {
  public:
-  explicit ClaimReport(const CompileSettings& settings) : settings_(settings), tables_(tables_of(settings)) {}
+  explicit ClaimReport(const CompileSettings& settings, bool lists_all = false)
+      : settings_(settings), tables_(tables_of(settings)), lists_all_(lists_all) {}
   void add(const Claim& claim) {
     NodeReport& node = at(claim.node, claim.what);
     if (!claim.by.empty()) node.claims.push_back(claim);
@@ -100,14 +101,7 @@ class ClaimReport {
     std::ranges::stable_sort(sorted, {}, &NodeReport::line);
     for (const NodeReport* node : sorted) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
-      std::vector<std::string> seen;
-      for (const Claim& claim : node->claims) {
-        if (claim.refused.empty() ? claim.note.empty() : is_taker(*node, claim.by)) continue;
-        std::string line = claim.refused.empty() ? fmt::format("    {}: {}", claim.by, claim.note)
-                                                 : fmt::format("    {} does not: {}", claim.by, claim.refused);
-        const bool is_said = !claim.refused.empty() && node->unconverted.find(claim.refused) != std::string::npos;
-        if (!is_said && !std::ranges::count(seen, line)) seen.push_back(line);
-      }
+      std::vector<std::string> seen = claims_text(*node);
       if (!node->kernel_head.empty()) seen.push_back("    a kernel for it, in a file of --kernels, begins like this:");
       for (std::string_view line : parts_of(node->kernel_head, '\n')) seen.push_back(fmt::format("        {}", line));
       for (const std::string& line : node->alone) seen.push_back("    " + line);
@@ -117,6 +111,35 @@ class ClaimReport {
   }
 
  private:
+  // Returns a line for each claim that says more than that it takes the node. Of several reasons of one claimant the
+  // first counts, and the others are counted, unless all are asked for.
+  std::vector<std::string> claims_text(const NodeReport& node) const {
+    std::vector<std::string> seen;
+    std::map<std::string, int> further;  // by claimant
+    std::vector<std::string> claimants;
+    for (const Claim& claim : node.claims) {
+      if (claim.refused.empty() ? claim.note.empty() : is_taker(node, claim.by)) continue;
+      std::string line = claim.refused.empty() ? fmt::format("    {}: {}", claim.by, claim.note)
+                                               : fmt::format("    {} does not: {}", claim.by, claim.refused);
+      const bool is_said = !claim.refused.empty() && node.unconverted.find(claim.refused) != std::string::npos;
+      if (is_said || std::ranges::count(seen, line)) continue;
+      auto [count, is_first] = further.try_emplace(claim.by, 0);
+      if (is_first) claimants.push_back(claim.by);
+      if (!is_first && !lists_all_ && !claim.refused.empty()) {
+        ++count->second;
+        continue;
+      }
+      seen.push_back(std::move(line));
+    }
+    for (const std::string& by : claimants) {
+      const int count = further.at(by);
+      if (count > 0)
+        seen.push_back(fmt::format("        {} more pattern{} of {} fit{} less; --claims lists {}", count,
+                                   count == 1 ? "" : "s", by, count == 1 ? "s" : "", count == 1 ? "it" : "them"));
+    }
+    return seen;
+  }
+
   static std::string name_of(const Span& span, const std::string& otherwise) {
     if (!span) return otherwise;
     return span.origin->node.empty() ? fmt::format("line {}", span.line) : span.origin->node;
@@ -173,11 +196,12 @@ class ClaimReport {
     std::optional<std::string> why = "it has several results";
     if (kernel.outputs.size() == 1) why = why_not_fused(plain);
     if (why) node.alone.push_back(fmt::format("kernel '{}' is not fused with its neighbours: {}", kernel.name(), *why));
-    // One block could follow a product in its tile; several are a kernel of their own.
+    // One block could follow a product in its tile, as could a chain of blocks; others are a kernel of their own.
     if (!why && keeps_blocks_together(plain))
       node.alone.push_back(
           fmt::format("kernel '{}' is not computed in the tile of a convolution or product before it: it has several "
-                      "blocks; elementwise neighbours are fused with it",
+                      "blocks, which read other elements than those at their place, go over other axes than the last, "
+                      "or would make a long one; elementwise neighbours are fused with it",
                       kernel.name()));
   }
 
@@ -226,6 +250,7 @@ class ClaimReport {
 
   const CompileSettings& settings_;
   const Tables& tables_;
+  bool lists_all_;
   std::map<std::string, NodeReport> nodes_;
   std::vector<const NodeReport*> order_;
   int exit_code_ = kRight;
@@ -297,7 +322,7 @@ void add_behind_kernels(const std::string& model, CompileSettings settings, Clai
 
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
-  ClaimReport report(settings);
+  ClaimReport report(settings, command.claims);
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
   settings.unconverted = [&](const UnconvertedNode& node) { report.add(node); };
   // Without a list of passes from the user these are all that may claim nodes.
@@ -317,7 +342,8 @@ void add_explain(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand("explain", "say who implements each node of a model, and why others do not");
   command->add_option("model", options->model, "the file (.onnx or .py)")->required();
-  command->add_flag("--claims", options->claims, "the claims of --kernels and --backend on each node (the default)");
+  command->add_flag("--claims", options->claims,
+                    "all reasons of --kernels and --backend against each node; otherwise the nearest of each");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc explain model.onnx --claims --kernels softmax.py");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes digits_int8.onnx: the network of examples/digits in int8, as post-training quantization makes it.
+"""Writes the network of examples/digits in int8, as post-training quantization makes it, in two forms: digits_int8.onnx
+has operators on integers, digits_qdq.onnx operators on floats between DequantizeLinear and QuantizeLinear.
 
 Needs Debian's python3-onnx. Batch norms are folded into the convolutions, weights get one scale per output channel, and
 activations one scale per tensor, from the largest values over the samples.
@@ -56,9 +57,46 @@ class Quantizer:
         return output
 
 
-def quantized(model, samples):
+class IntegerQuantizer(Quantizer):
+    """Products and convolutions of integers."""
+
+    def convolution(self, x, at, weight, bias, largest, scale, index):
+        """Returns the result, with ReLU, and the names of its scale and zero point. `scale` is that of `x`."""
+        names, scales = self.weight(f"weight{index}", weight, 0)
+        biases = self.constant(f"bias{index}", numpy.round(bias / (scales * scale)).astype("int32"))
+        after = self.parameters(f"conv{index}", largest)
+        return self.add("QLinearConv", [x, *at, *names, *after, biases], f"conv{index}", kernel_shape=[3, 3],
+                        pads=[1, 1, 1, 1]), after
+
+    def product(self, x, at, weight, largest):
+        names, _ = self.weight("classes", weight, 1)
+        after = [self.constant("logits_scale", numpy.array(largest / 127, "float32")),
+                 self.constant("logits_zero", numpy.array(0, "int8"))]
+        x = self.add("QLinearMatMul", [x, *at, *names, *after], "logits_int8")
+        return self.add("DequantizeLinear", [x, *after], "logits_without_bias")
+
+
+class FloatQuantizer(Quantizer):
+    """Products and convolutions of floats that were integers (QDQ)."""
+
+    def convolution(self, x, at, weight, bias, largest, scale, index):
+        names, _ = self.weight(f"weight{index}", weight, 0)
+        w = self.add("DequantizeLinear", names, f"weight{index}_float", axis=0)
+        x = self.add("DequantizeLinear", [x, *at], f"input{index}_float")
+        x = self.add("Conv", [x, w, self.constant(f"bias{index}", bias)], f"conv{index}", kernel_shape=[3, 3],
+                     pads=[1, 1, 1, 1])
+        x = self.add("Relu", [x], f"relu{index}")
+        after = self.parameters(f"conv{index}", largest)
+        return self.add("QuantizeLinear", [x, *after], f"conv{index}_int8"), after
+
+    def product(self, x, at, weight, largest):
+        names, _ = self.weight("classes", weight, 1)
+        w = self.add("DequantizeLinear", names, "classes_float", axis=1)
+        return self.add("MatMul", [self.add("DequantizeLinear", [x, *at], "flat_float"), w], "logits_without_bias")
+
+
+def quantized(q, model, samples, name):
     values = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
-    q = Quantizer()
     scale = 1 / 255
     at = q.parameters("image", 1.0)
     x = q.add("QuantizeLinear", ["image", *at], "image_int8")
@@ -70,10 +108,7 @@ def quantized(model, samples):
         weight, bias = values[f"model.features.{conv}.weight"] * factor[:, None, None, None], beta - mean * factor
         reference = numpy.maximum(convolution(reference, weight, bias), 0)
         largest = float(reference.max())
-        names, scales = q.weight(f"weight{i}", weight, 0)
-        biases = q.constant(f"bias{i}", numpy.round(bias / (scales * scale)).astype("int32"))
-        after = q.parameters(f"conv{i}", largest)
-        x = q.add("QLinearConv", [x, *at, *names, *after, biases], f"conv{i}", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        x, after = q.convolution(x, at, weight, bias, largest, scale, i)
         scale, at = numpy.float32(largest / 255), after
         if pool:
             reference = max_pool(reference)
@@ -81,25 +116,21 @@ def quantized(model, samples):
     x = q.add("Flatten", [x], "flat")
     weight, bias = values["model.classify.2.weight"].T, values["model.classify.2.bias"]
     logits = reference.reshape(len(reference), -1) @ weight
-    names, _ = q.weight("classes", weight, 1)
-    largest = float(numpy.abs(logits).max())
-    after = [q.constant("logits_scale", numpy.array(largest / 127, "float32")),
-             q.constant("logits_zero", numpy.array(0, "int8"))]
-    x = q.add("QLinearMatMul", [x, *at, *names, *after], "logits_int8")
-    x = q.add("DequantizeLinear", [x, *after], "logits_without_bias")
+    x = q.product(x, at, weight, float(numpy.abs(logits).max()))
     x = q.add("Add", [x, q.constant("classes_bias", bias)], "logits")
     q.add("Softmax", [x], "probability", axis=1)
     inputs = [helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, ["batch", 1, 8, 8])]
     outputs = [helper.make_tensor_value_info("probability", onnx.TensorProto.FLOAT, ["batch", 10])]
-    graph = helper.make_graph(q.nodes, "digits_int8", inputs, outputs, q.initializers)
+    graph = helper.make_graph(q.nodes, name, inputs, outputs, q.initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
 
 
 def main():
     model = onnx.load(str(DIGITS / "digits.onnx"))
-    result = quantized(model, numpy.load(DIGITS / "samples.npy"))
-    onnx.checker.check_model(result)
-    onnx.save(result, str(HERE / "digits_int8.onnx"))
+    for name, quantizer in [("digits_int8", IntegerQuantizer()), ("digits_qdq", FloatQuantizer())]:
+        result = quantized(quantizer, model, numpy.load(DIGITS / "samples.npy"), name)
+        onnx.checker.check_model(result)
+        onnx.save(result, str(HERE / f"{name}.onnx"))
 
 
 if __name__ == "__main__":

@@ -202,6 +202,11 @@ std::string why_no_kernel(const std::vector<Value>& inputs, const std::vector<st
 
 // Reports the user's kernels that no node of the model got, and why.
 void report_unused_kernels(const ModelContext& context);
+// Returns the type of a node as kernels name it, "com.me::FancyGelu"; ONNX's own domain is "ai.onnx".
+std::string type_of_node(const onnx::NodeProto& node);
+// Says of a node of this name, or without a name of the first one of this type, why the import did not reach it, such
+// as a branch that is never taken; "" where the whole model has none (left_out.cc).
+std::string why_left_out(const ModelContext& context, const std::string& node, const std::string& type);
 
 // Returns a new dim about which nothing is known but that it is one.
 VarRef unknown_dim(ModelContext& context, std::string name);

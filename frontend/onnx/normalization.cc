@@ -92,13 +92,16 @@ Outputs layer_norm(Node& n) {
   }
   return outputs;
 }
-// SimplifiedLayerNormalization also has 1 / root of the mean square.
+bool by_width(DType a, DType b) { return a.bits < b.bits; }
+// The result has the scale's dtype. SimplifiedLayerNormalization also has 1 / root of the mean square.
 Outputs rms_norm(Node& n) {
-  Expr x = n.tensor(0);
+  DType dtype = n.dtype(1);
+  Expr x = n.dtype(0) == dtype ? n.tensor(0) : n.cast(n.tensor(0), std::max({kFloat32, n.dtype(0), dtype}, by_width));
   Normalized normalized = read_normalized(n);
   RmsNormAttrs attrs{.axes = normalized.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
   auto scale = over_normalized(n, 1, normalized);
   Expr result = n.op("nn.rms_norm", {x, scale ? *scale : filled(n, 1, 1, normalized)}, attrs);
+  result = n.cast(result, dtype);
   Outputs outputs = {n.of(scale ? result : broadcast_into(n, "multiply", result, 1))};
   if (n.has_output(1)) {
     Expr square = n.reduce("mean", n.op("square", {n.cast(x, kFloat32)}), normalized.axes, true);

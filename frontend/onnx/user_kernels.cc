@@ -8,13 +8,12 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-// Returns "com.me::FancyGelu"; ONNX's own domain is "ai.onnx".
 std::string type_of_node(const onnx::NodeProto& node) {
   std::string domain = domain_of(node.domain());
   return fmt::format("{}::{}", domain.empty() ? "ai.onnx" : domain, node.op_type());
 }
+
+namespace {
 
 // Returns the condition on attributes and on absent inputs that does not hold, or "".
 std::string failed_condition(const NodeKernel& row, const Attrs& attrs, const std::vector<Value>& inputs) {
@@ -289,9 +288,11 @@ void report_unused_kernels(const ModelContext& context) {
       const auto& known = row.node.empty() ? context.types_of_nodes : context.names_of_nodes;
       const std::string& wanted = row.node.empty() ? row.type : row.node;
       if (known.contains(wanted)) continue;  // an error at its node says more
+      why = why_left_out(context, row.node, row.type);
       const std::string near = nearest(wanted, {known.begin(), known.end()});
-      why = fmt::format("the model has no {}{}", row.node.empty() ? wanted : fmt::format("node '{}'", wanted),
-                        near.empty() || near == wanted ? "" : fmt::format("; did you mean '{}'?", near));
+      if (why.empty())
+        why = fmt::format("the model has no {}{}", row.node.empty() ? wanted : fmt::format("node '{}'", wanted),
+                          near.empty() || near == wanted ? "" : fmt::format("; did you mean '{}'?", near));
     }
     context.options.report(note_at(row.span, fmt::format("kernel '{}' is used nowhere: {}", row.kernel.name, why)));
   }

@@ -56,6 +56,19 @@ TEST_CASE("the quantized network runs on the matrix unit with the bits of the CP
   CHECK(contains(demo.out, fmt::format("counted by it, with padding   {:10}  in {} tiles", padded, padded / 4096)));
 }
 
+TEST_CASE("the network between QuantizeLinear and DequantizeLinear runs on the matrix unit", "[plugin]") {
+  Outcome demo = test::run_program(
+      {RELAXC_MXU_DEMO, kPlugin, kExample + "/digits_qdq.onnx", RELAXC_SOURCE_DIR "/examples/digits/samples.npy"}, 300);
+  INFO(demo.out << demo.err);
+  CHECK(demo.exit_code == 0);
+  CHECK(contains(demo.out, "the results are "));
+  CHECK_FALSE(contains(demo.out, "wrong"));
+  CHECK(contains(demo.out, fmt::format("multiply-adds of the network  {:10}\n", 360 * 452864)));
+  CHECK(contains(demo.out, fmt::format("on the matrix unit            {:10}  100.0 %\n", 360 * 452864)));
+  int64_t padded = 360 * (64 * 16 * 16 + 64 * 32 * 144 + 16 * 32 * 288) + 368 * 128 * 16;
+  CHECK(contains(demo.out, fmt::format("counted by it, with padding   {:10}  in {} tiles", padded, padded / 4096)));
+}
+
 TEST_CASE("relaxc runs, compiles and interprets with the matrix unit", "[plugin]") {
   test::Folder folder("accelerator");
   std::string expected = relaxc_tool({"run", kNetwork, "--dim", "batch=5"}).out;

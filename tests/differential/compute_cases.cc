@@ -194,7 +194,7 @@ void add_contractions(std::vector<Case>& cases) {
   cases.push_back(op_case("einsum", "ij->ji", [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m")})}; },
                           {{"subscripts", "ij->ji"}}));
 
-  const Sizes image = {{"h", 5}, {"w", 5}, {"c", 1}, {"l", 5}};
+  const Sizes image = {{"h", 5}, {"w", 5}, {"c", 1}, {"k", 1}, {"l", 5}};
   auto conv = [&](std::string op, std::string suffix, std::string x, std::string w, Attrs attrs,
                   DType dtype = kFloat32) {
     cases.push_back(op_case(op, suffix, two(x, w, dtype, kSmallOperands, kSmallOperands), attrs, image));
@@ -218,6 +218,14 @@ void add_contractions(std::vector<Case>& cases) {
   conv("nn.conv2d_transpose", "", "n,3,h,w", "3,4,3,3",
        {{"strides", List{2}}, {"padding", List{1}}, {"output_padding", List{1}}});
   conv("nn.conv2d_transpose", "grouped", "n,4,h,w", "4,2,2,2", {{"groups", 2}, {"dilation", List{2}}});
+  conv("nn.conv2d_transpose", "grouped phases", "n,4,h,w", "4,2,3,2", {{"groups", 2}, {"strides", List{3, 2}}});
+  conv("nn.conv2d_transpose", "dilated phases", "n,2,h,w", "2,3,3,3",
+       {{"strides", List{2, 3}}, {"dilation", List{2, 3}}, {"padding", List{1, 0, 2, 4}}});
+  conv("nn.conv2d_transpose", "flipped", "n,2,h,w", "2,3,3,2", {{"dilation", List{1, 2}}, {"padding", List{1}}});
+  conv("nn.conv2d_transpose", "cropped", "n,2,h,w", "2,2,2,2", {{"strides", List{2}}, {"padding", List{3, 2, 2, 4}}});
+  conv("nn.conv2d_transpose", "apart", "n,2,h,w", "2,2,2,1",
+       {{"strides", List{3, 2}}, {"output_padding", List{1}}, {"padding", List{0, 1, 0, 0}}});
+  conv("nn.conv1d_transpose", "symbolic window", "n,3,l", "3,2,k", {{"strides", List{2}}});
   conv("nn.conv3d_transpose", "", "n,2,h,w,3", "2,2,2,2,2", {{"strides", List{2}}});
 }
 

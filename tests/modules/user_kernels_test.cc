@@ -92,6 +92,32 @@ TEST_CASE("kernels, patterns and schedules that are used nowhere say why", "[mod
              "rule 'r' is used nowhere: no tensor program holds 'nn.conv2d'"));
 }
 
+TEST_CASE("kernels for nodes that the import leaves out say which node that is", "[modules]") {
+  constexpr const char* kBranches = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n, 4] x) => (float[n, 4] y)
+<bool flag = {1}>
+{
+  y = If (flag) <
+    then_branch = a () => (float[n, 4] t) { t = Relu (x) },
+    else_branch = b () => (float[n, 4] u) { v = Softmax (x)
+      u = com.me.Twice (v) }
+  >
+}
+)";
+  auto notes = [&](const std::string& implemented) {
+    Said said = said_of(kBranches, fill_kernel("@S.implements(" + implemented + ")", "mine", kUnary));
+    CHECK(said.error.empty());
+    return said.notes;
+  };
+  const std::string branch =
+      " was left out of the model: it stands in the else_branch of 'y', whose condition is a "
+      "constant that does not take it";
+  CHECK(says(notes("node='y/u'"), "kernel 'mine' is used nowhere: node 'y/u' (Twice)" + branch));
+  CHECK(says(notes("'com.me::Twice'"), "kernel 'mine' is used nowhere: node 'y/u' (Twice)" + branch));
+  CHECK(says(notes("node='y/v'"), "node 'y/v' (Softmax)" + branch));
+  CHECK(says(notes("node='y/first'"), "the model has no node 'y/first'"));
+}
+
 TEST_CASE("a rule or use beside a schedule for the program is used nowhere", "[modules]") {
   const std::string own = "@S.schedule('twice')\ndef own(sch):\n    sch.get_block('y')\n";
   auto notes = [&](const std::string& more) {

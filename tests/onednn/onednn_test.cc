@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "passes/tables.h"
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -241,6 +242,25 @@ TEST_CASE("float operators between quantized tensors run as integers in oneDNN",
   CHECK(contains(profile, "onednn_") >= has_vnni());
   CHECK(leaves(profile, "conv2d") == !has_vnni());
   CHECK(leaves(profile, "matmul") == !has_vnni());
+}
+
+TEST_CASE("explain says first what stands against the pattern of which most fits", "[onednn]") {
+  test::Folder folder("onednn");
+  const std::string module = folder.write("module.py", R"(
+@R.function
+def main(x: R.Tensor((1, 4, 8, 8), "float32"), w: R.Tensor((6, 4, 3, 3), "float32")):
+    return R.nn.conv2d(x, w)
+)");
+  const std::string nearest = "(nn.conv2d): built in, as nn.conv2d\n"
+                              "    backend 'onednn' does not: nn.conv2d: the weight is not constant\n";
+  const std::string brief = run_tool({"explain", module, "--backend", kOneDnn}).out;
+  INFO(brief);
+  CHECK(contains(brief, nearest + "        2 more patterns of backend 'onednn' fit less; --claims lists them\n"));
+  const std::string whole = run_tool({"explain", module, "--backend", kOneDnn, "--claims"}).out;
+  INFO(whole);
+  CHECK(contains(whole, nearest + "    backend 'onednn' does not: "));
+  CHECK(contains(whole, "qdq_conv: 'xf' is an input of the graph, expected multiply"));
+  CHECK_FALSE(contains(whole, "more pattern"));
 }
 
 TEST_CASE("quantized networks stay with relaxc where oneDNN's sums would saturate", "[onednn]") {

@@ -343,13 +343,12 @@ def halved(x: T.Buffer(("n", "c", "h", "w"), "float32"), s: T.Buffer(("n", "c", 
   CHECK(contains(outcome.out, "it reads other elements of 't' than the one that it stores"));
 }
 
-TEST_CASE("explain says that several blocks of a kernel are not part of a tile", "[tools]") {
+TEST_CASE("a chain of blocks is computed in a tile, and explain says of other blocks that they are not", "[tools]") {
   Explained folder;
   OnnxModel model;
   model.input("x", kFloat32, "n,24").output("y").constant("w", test::numbers({24, 40}));
   model.node("MatMul", "x w", "h"), model.node("Relu", "h", "y");
-  const std::string outcome = folder
-                                  .explain(model, R"(@S.implements("nn.relu")
+  const std::string kernel = R"(@S.implements("nn.relu")
 @T.prim_func
 def own(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
     t = T.alloc_buffer((n, m))
@@ -361,12 +360,29 @@ def own(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
         with T.block("y"):
             vi, vj = T.axis.remap("SS", [i, j])
             y[vi, vj] = T.max(x[vi, vj], T.float32(0)) + T.float32(0) * t[vi, vj]
-)")
-                                  .out;
+)";
+  const std::string chain = folder.explain(model, kernel).out;
+  INFO(chain);
+  CHECK(chain == "h (MatMul): built in, as matmul\ny (Relu): kernel 'own'\n");
+  auto compiled = [&] {
+    return test::run_program(
+               {RELAXC_TOOL, "compile", folder.at("model.onnx"), "--kernels", folder.at("k.py"), "--emit=loops"}, 120)
+        .out;
+  };
+  const std::string loops = compiled();
+  INFO(loops);
+  CHECK(contains(loops, "fused_matmul_own("));
+  CHECK_FALSE(contains(loops, "block t "));
+  const std::vector<std::string> run = {RELAXC_TOOL, "run", folder.at("model.onnx"), "--dim", "n=9"};
+  std::vector<std::string> with_kernel = run;
+  with_kernel.insert(with_kernel.end(), {"--kernels", folder.at("k.py")});
+  CHECK(test::run_program(with_kernel, 120).out == test::run_program(run, 120).out);
+  const std::string first = test::with_matches_replaced(kernel, "\\* t\\[vi, vj\\]", "* t[vi, 0]");
+  const std::string outcome = folder.explain(model, first).out;
   INFO(outcome);
-  CHECK(contains(outcome,
-                 "kernel 'own' is not computed in the tile of a convolution or product before it: it has "
-                 "several blocks"));
+  CHECK(contains(outcome, "kernel 'own' is not computed in the tile of a convolution or product before it"));
+  CHECK_FALSE(contains(compiled(), "fused_matmul_own("));
+  CHECK(test::run_program(with_kernel, 120).out == test::run_program(run, 120).out);
 }
 
 TEST_CASE("explain says that a rule is skipped where Winograd's algorithm is chosen", "[tools]") {

@@ -312,6 +312,16 @@ TEST_CASE("decisions for an operator reach a kernel that implements it, weights 
   loops = outcome("compile", "", {"--emit", "loops"}).out;
   INFO(loops);
   CHECK(!test::matches(loops, "fused_mm_add\\w*\\(a float32\\[n, 24\\], \\w+ float32\\[\\d+, 24, \\d+\\]").empty());
+  // A single row, and numbers just above a tile, have code of their own, which reads the same panels.
+  CHECK(contains(loops, "if n == 1\n"));
+  CHECK_FALSE(contains(loops, "w_global_1"));
+  for (int rows : {1, 7, 8, 9}) {
+    const std::vector<std::string> input = {"--dim", fmt::format("n={}", rows), "--input",
+                                            "x=" + folder.write_x(rows)};
+    std::vector<std::string> words = {"run", model};
+    words.insert(words.end(), input.begin(), input.end());
+    CHECK(outcome("run", "", input).out == Reports::tool(words).out);
+  }
   // Without op= the rule's operator counts.
   CHECK(contains(outcome("run", "S.use(\"contraction\", rows=4, copy_operand=True)\n", {"--dim", "n=3"}).err,
                  "schedule rule 'contraction' is applied to 'mm'"));

@@ -6,6 +6,7 @@
 #include "ir/regions.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/combiner.h"
+#include "tir/analysis/dependence.h"
 #include "tir/analysis/nests.h"
 
 namespace relaxc::scheduling {
@@ -17,14 +18,6 @@ const BufferRegion* find_region(const std::vector<BufferRegion>& regions, const 
 }
 
 namespace {
-
-// Returns whether the program allocates the buffer and only blocks in the loop use it.
-bool is_private_to(const TreeNode* loop, const Buffer& buffer) {
-  return allocating_block(*loop->tree, buffer) &&
-         std::ranges::none_of(loop->tree->blocks(), [&](const TreeNode* block) {
-           return accesses(block, buffer) && !is_ancestor(loop, block) && !is_ancestor(block, loop);
-         });
-}
 
 bool share(const std::vector<BufferRegion>& a, const std::vector<BufferRegion>& b) {
   return std::ranges::any_of(a, [&](const BufferRegion& r) { return find_region(b, r.buffer); });
@@ -67,6 +60,13 @@ TreeNode* allocating_block(const Tree& tree, const Buffer& buffer) {
   all.push_back(tree.root());
   auto home = std::ranges::find_if(all, [&](TreeNode* block) { return contains(block->block->alloc_buffers, buffer); });
   return home == all.end() ? nullptr : *home;
+}
+
+bool is_private_to(const TreeNode* loop, const Buffer& buffer) {
+  return allocating_block(*loop->tree, buffer) &&
+         std::ranges::none_of(loop->tree->blocks(), [&](const TreeNode* block) {
+           return accesses(block, buffer) && !is_ancestor(loop, block) && !is_ancestor(block, loop);
+         });
 }
 
 bool is_output(const TreeNode* block) {
@@ -167,10 +167,79 @@ Refusal has_other_axes(const TreeNode* block) {
   return std::nullopt;
 }
 
-// Returns whether the block may read in one iteration of the loop a value from an earlier one. Values that other blocks
-// compute are carried by loops that hold those blocks, too.
-bool carries(const TreeNode* loop, const TreeNode* block) {
-  return block->carried && (block->meets_itself || blocks_below(loop).size() > 1);
+// Returns whether the boxes of any two iterations of the loops are known to have no element in common.
+bool are_disjoint(const std::vector<Range>& box, const Nodes& loops) {
+  std::vector<LoopRange> counters = ranges_of(loops);
+  std::vector<Expr> elements;
+  for (const Range& range : box) {
+    if (!mentions_any(range.min, loops) && !mentions_any(range.extent, loops)) continue;
+    if (mentions_any(range.extent, loops)) return false;
+    elements.push_back(range.min);
+    if (is_int(range.extent, 1)) continue;
+    counters.push_back(
+        {make_var("element", prim_type(dtype_of(range.min))), Range{int_imm(0, dtype_of(range.min)), range.extent}});
+    elements.back() = elements.back() + counters.back().var;
+  }
+  return find_injective_map(elements, counters, {}, loops[0]->tree->facts).has_value();
+}
+
+// A store of one block and an access of another, or of the same one, to one buffer.
+struct AccessPair {
+  const TreeNode *block, *other;
+  const BufferRegion *write, *access;
+
+  // Returns whether different iterations of the loops, a chain around both, are known to use different elements.
+  bool is_apart(const Nodes& chain) const {
+    const Analyzer& facts = block->tree->facts;
+    std::vector<Range> box = region_at(block, *write, chain.back());
+    widen(box, region_at(other, *access, chain.back()), write->buffer, facts);
+    return are_disjoint(box, chain);
+  }
+  // Returns the distances over one loop of the chain, from the store to the access.
+  std::optional<Distances> distances_over(const TreeNode* loop, const Nodes& chain) const {
+    auto access_of = [&](const TreeNode* at, const BufferRegion& region) {
+      const VarMap axes = values_of_axes(at);
+      return LoopAccess{map_each(region.ranges, [&](const Range& range) { return substitute(range, axes); }),
+                        ranges_of(loops_from(chain.front(), at))};
+    };
+    return distances(access_of(block, *write), access_of(other, *access), loop->var(), block->tree->facts);
+  }
+  bool may_meet_over(TreeNode* loop) const {
+    if (is_apart({loop})) return false;
+    auto found = distances_over(loop, {loop});
+    return found && !found->is_only_zero();
+  }
+  std::string text() const {
+    if (block == other)
+      return message("block '{}' may use an element of '{}' that it stores in another iteration", block, write->buffer);
+    return message("block '{}' may use an element of '{}' that block '{}' stores in another iteration", other,
+                   write->buffer, block);
+  }
+};
+
+// Returns the pairs of the block's stores and of accesses in the loop that may meet in different iterations. What a
+// block reads of another is computed in the same iteration unless both are marked as carried; memory that is used in
+// the loop alone may be written by several.
+std::vector<AccessPair> pairs_in(const TreeNode* loop, const TreeNode* block) {
+  std::vector<AccessPair> result;
+  for (const TreeNode* other : blocks_below(loop)) {
+    const bool is_same = other == block;
+    if (is_same && !block->meets_itself) continue;
+    for (const BufferRegion& write : block->block->writes) {
+      const BufferRegion *read = read_of(other, write.buffer), *again = write_of(other, write.buffer);
+      if (read && (is_same || (block->carried && other->carried))) result.push_back({block, other, &write, read});
+      if (again && (is_same || !is_private_to(loop, write.buffer))) result.push_back({block, other, &write, again});
+    }
+  }
+  return result;
+}
+
+// Refuses where an iteration of the loop may read or store to an element to which the block stores in another one.
+Refusal carries(TreeNode* loop, const TreeNode* block) {
+  for (const AccessPair& pair : pairs_in(loop, block)) {
+    if (pair.may_meet_over(loop)) return pair.text();
+  }
+  return std::nullopt;
 }
 
 // Refuses unless the axes' values are one to one with the iterations of the block's loops, or of those from `outermost`
@@ -232,7 +301,7 @@ Refusal not_complete_or_reduction(const TreeNode* block) {
   return has_other_writers(block);
 }
 
-Refusal not_parallel(const TreeNode* loop, bool may_reduce) {
+Refusal not_parallel(TreeNode* loop, bool may_reduce) {
   if (is_int(loop->loop->extent, 1)) return std::nullopt;
   for (TreeNode* block : blocks_below(loop)) {
     auto is_driven = [&](const IterVar& axis) {
@@ -248,7 +317,7 @@ Refusal not_parallel(const TreeNode* loop, bool may_reduce) {
       if (Refusal refusal = not_reduction_by_itself(block)) return refusal;
       continue;
     }
-    if (carries(loop, block)) return message("block '{}' takes what an earlier iteration made", block);
+    if (Refusal refusal = carries(loop, block)) return refusal;
     // Each iteration writes its own elements or its own memory: buffers that are used in the loop alone are allocated
     // inside of it when the program is lowered.
     bool is_private = std::ranges::all_of(block->block->writes,
@@ -261,14 +330,34 @@ Refusal not_parallel(const TreeNode* loop, bool may_reduce) {
 
 Refusal not_reorderable_from(const TreeNode* outermost, TreeNode* block) {
   if (Refusal refusal = has_other_axes(block)) return refusal;
-  if (outermost ? carries(outermost, block) : block->carried)
-    return message("block '{}' takes what an earlier iteration made", block);
+  if (!outermost && block->carried) return message("block '{}' takes what an earlier iteration made", block);
   if (Refusal refusal = not_one_to_one(block, outermost)) return refusal;
   // In a new order a loop that drives both could reach later reduce iterations of an element before the init.
   for (const TreeNode* loop : block->block->init ? loops_above(block) : Nodes()) {
     Drives driven = drives(loop, block->axes());
     if (driven.spatial && driven.reduce)
       return message("loop '{}' drives spatial and reduce axes of block '{}'", loop, block);
+  }
+  return std::nullopt;
+}
+
+Refusal reverses_dependence(const TreeNode* block, const Nodes& before, const Nodes& after) {
+  for (const AccessPair& pair : pairs_in(before.front(), block)) {
+    if (pair.is_apart(before)) continue;
+    Nodes moving;
+    bool may_go_up = false, may_go_down = false, never_meet = false;
+    for (TreeNode* loop : before) {
+      std::optional<Distances> found = pair.distances_over(loop, before);
+      never_meet = never_meet || !found;
+      if (!found || found->is_only_zero()) continue;
+      moving.push_back(loop);
+      may_go_up = may_go_up || found->range.max > 0;
+      may_go_down = may_go_down || found->range.min < 0;
+    }
+    Nodes moved = after;
+    std::erase_if(moved, [&](const TreeNode* loop) { return !contains(moving, loop); });
+    const bool keeps_order = never_meet || moved == moving || !(may_go_up && may_go_down);
+    if (!keeps_order) return pair.text();
   }
   return std::nullopt;
 }

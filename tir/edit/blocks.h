@@ -29,6 +29,8 @@ bool depend(const TreeNode* a, const TreeNode* b);
 bool is_output(const TreeNode* block);
 // Returns the block that allocates the buffer, or null for params.
 TreeNode* allocating_block(const Tree& tree, const Buffer& buffer);
+// Returns whether the program allocates the buffer and only blocks in the loop use it.
+bool is_private_to(const TreeNode* loop, const Buffer& buffer);
 
 // Returns the axis that the expression names, or null when it is something else.
 const IterVar* axis_named(const TreeNode* block, const Expr& e);
@@ -82,12 +84,16 @@ inline Refusal not_reduction(const TreeNode* block) { return not_reduction_withi
 Refusal not_complete_or_reduction(const TreeNode* block);
 Refusal not_spatial_or_reduction(const TreeNode* block);  // whoever else writes its buffers
 // The loop may run in any order, or in parallel: it binds spatial axes only and its iterations do not share results.
-Refusal not_parallel(const TreeNode* loop, bool may_reduce = false);
+Refusal not_parallel(TreeNode* loop, bool may_reduce = false);
 // The loops around the block must be free to change places: its axes are spatial or reduce, their values are one to one
 // with the iterations, and no dependence is loop-carried. With `outermost`, one of these loops, only that loop and the
-// loops inside of it must be free. The loops around `outermost` may then visit the same elements again.
+// loops inside of it must be free, dependences are left to `reverses_dependence`, and the loops around `outermost` may
+// visit the same elements again.
 Refusal not_reorderable_from(const TreeNode* outermost, TreeNode* block);
 inline Refusal not_reorderable(TreeNode* block) { return not_reorderable_from(nullptr, block); }
+// In another order of these loops, a chain around the block, accesses to an element that the block stores must come in
+// the order in which they came before (the sign of the distance vector).
+Refusal reverses_dependence(const TreeNode* block, const Nodes& before, const Nodes& after);
 // The loop starts at 0, is not bound to threads and has no annotations, so that others can take its place.
 Refusal not_replaceable(const TreeNode* loop);
 // The scope holds statements beside its blocks, so that nothing may be moved in it.

@@ -60,7 +60,10 @@ Reorder::Orders Reorder::orders(Step& step) const {
   auto next = loops.begin();
   Nodes order = map_each(chain, [&](TreeNode* at) { return contains(loops, at) ? *next++ : at; });
   require_independent_ranges(step, order);
-  for (const TreeNode* block : blocks_below(outer)) step.require(reduces_otherwise(block, chain, order), outer);
+  for (const TreeNode* block : blocks_below(outer)) {
+    step.require(reduces_otherwise(block, chain, order), outer);
+    step.require(reverses_dependence(block, chain, order), outer);
+  }
   return {std::move(chain), std::move(order)};
 }
 

@@ -40,6 +40,41 @@ std::string line_of(const Diagnostic& diagnostic) {
   return place + diagnostic.message;
 }
 
+// Takes the nests out of the statement that copy constants when the program is compiled (passes/rewrite_weights.cc).
+std::vector<Stmt> take_constant_copies(Stmt& body) {
+  const char* name = annotation<"meta_schedule.layout_rewrite_preproc">();
+  std::vector<Stmt> copies, others;
+  const Seq* list = body.as<Seq>();
+  for (const Stmt& each : list ? list->stmts : std::vector<Stmt>{body}) {
+    const bool copies_constant = any_node(
+        each, [&](const NodeRef& node) { return node.is<Block>() && node.as<Block>()->annotations.has(name); });
+    (copies_constant ? copies : others).push_back(each);
+  }
+  body = seq(std::move(others), body.span());
+  return copies;
+}
+
+// Lets a version read the constants that `copies` have made in place of those that it copies into `buffers` itself.
+// Returns whether all of them are equal.
+bool share_constant_copies(Stmt& version, std::vector<Buffer>& buffers, const std::vector<Stmt>& copies) {
+  std::vector<Stmt> mine = take_constant_copies(version);
+  if (mine.size() != copies.size()) return false;
+  auto result_of = [](const Stmt& copy) {
+    std::optional<Buffer> result;
+    walk(copy, [&](const BufferStore& store) { result = store.buffer; });
+    return result;
+  };
+  for (size_t i = 0; i < mine.size(); ++i) {
+    std::optional<Buffer> from = result_of(mine[i]), to = result_of(copies[i]);
+    if (!from || !to || (*from)->name != (*to)->name || !structural_equal(from->type(), to->type())) return false;
+    const VarMap renamed = {{from->get(), *to}};
+    if (!structural_equal(substitute(mine[i], renamed), copies[i])) return false;
+    version = substitute(version, renamed);
+    std::erase_if(buffers, [&](const Buffer& buffer) { return same_node(buffer, *from); });
+  }
+  return true;
+}
+
 // Applies one rule to one program, and to its versions for certain values of a dim.
 struct Application {
   const ScheduleRule& rule;
@@ -108,6 +143,7 @@ struct Application {
     if (values.empty()) return {general, ""};
     std::vector<Buffer> buffers;
     Stmt body = take_root(general->body, buffers);
+    const std::vector<Stmt> copies = take_constant_copies(body);
     for (int64_t value : values) {
       Decisions decisions = decisions_with(given);
       auto specialized = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
@@ -117,10 +153,15 @@ struct Application {
       const PrimFunc& function = **known.program;
       VarMap params;
       for (size_t i = 0; i < function.params.size(); ++i) params.emplace(function.params[i].get(), program->params[i]);
-      Stmt version = instantiate(substitute(function.body, params), {});
-      body = make(IfThenElse{equal(dim, int_imm(value)), take_root(version, buffers), body}, program.span());
+      std::vector<Buffer> own;
+      Stmt version = take_root(instantiate(substitute(function.body, params), {}), own);
+      if (!share_constant_copies(version, own, copies)) continue;  // it needs the constant in another form
+      std::ranges::move(own, std::back_inserter(buffers));
+      body = make(IfThenElse{equal(dim, int_imm(value)), version, body}, program.span());
     }
-    return {with_body(general, root_block(std::move(buffers), body)), ""};
+    std::vector<Stmt> all = copies;
+    all.push_back(body);
+    return {with_body(general, root_block(std::move(buffers), seq(std::move(all), program.span()))), ""};
   }
 };
 

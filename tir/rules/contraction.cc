@@ -272,7 +272,7 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
 ScheduleRule contraction_rule() {
   std::vector<DecisionRow> decisions = contraction_decisions();
   decisions.push_back({kSpecialize, "symbolic rows that have separate code",
-                       "1, and those just above a tile; none where the operand is copied"});
+                       "1, and those just above a tile; none where an operand is copied that is not constant"});
   return anchored({.name = "contraction",
                    .op = "matmul",
                    .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",

@@ -200,6 +200,12 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
 
 }  // namespace
 
+// Returns whether the right operand is a constant, which is copied when the program is compiled.
+static bool has_constant_operand(const Block& product) {
+  const std::string& constant = product.annotations.get_string(annotation<"constant_operand">(), "");
+  return constant == operands_of(product)[1]->buffer->name;
+}
+
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
   ContractionMatch match = match_panels(*product.block, target);
   auto* tile = std::get_if<ContractionTile>(&match);
@@ -208,9 +214,8 @@ ContractionMatch match_contraction(const Stage& product, const Target& target, D
   auto num_rows = is_axis ? product.extent(tile->row_axis) : 1;
   if (tile->copies_operand) {
     // A constant is copied when the program is compiled.
-    const std::string& constant = product.block->annotations.get_string(annotation<"constant_operand">(), "");
-    bool is_worth_copying = constant == operands_of(*product.block)[1]->buffer->name ||
-                            num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
+    bool is_worth_copying =
+        has_constant_operand(*product.block) || num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
     if (!decisions.flag("copy_operand", is_worth_copying))
       return "the right operand is not in panels, and not worth copying into panels (decision 'copy_operand')";
   }
@@ -268,7 +273,8 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
   for (int64_t few :
        numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.bands * tile.vectors, target))))
     formula.push_back(few);
-  if (tile.copies_operand) formula.clear();  // each version would copy the operand by itself
+  // Each version would copy an operand by itself that is not constant.
+  if (tile.copies_operand && !has_constant_operand(*product.block)) formula.clear();
   decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);
   return Versions{*rows, kSpecialize};
 }

@@ -3,8 +3,9 @@
 // by element (blocks.h). A program that is not a list of plain nests (find_nests), such as one that somebody scheduled
 // by hand, stays as it is.
 //
-// The rule has no `space`: what can be chosen for a block depends on the blocks that were inlined into it, so the
-// decisions about a block are taken just before it is scheduled.
+// What can be chosen for a block depends on the blocks that were inlined into it, so the decisions about a block are
+// taken just before it is scheduled. Into a product nothing is inlined: of one with a symbolic number of rows the
+// decisions are taken before (`space`), since some numbers of rows get separate code.
 
 #include <algorithm>
 #include <map>
@@ -166,6 +167,29 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
   decisions.set_prefix("");
 }
 
+// Takes the decision which numbers of rows have separate code, for a product that begins the program and that
+// elementwise blocks follow, where the number is symbolic.
+std::optional<Versions> versions_of_product(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+  const std::vector<Ref<Block>> blocks = plain_nests(program);
+  auto is_elementwise = [](const Ref<Block>& block) { return !reduces(*block); };
+  const bool is_product = !blocks.empty() && reduces(*blocks[0]) && is_contraction(*blocks[0]) &&
+                          std::all_of(blocks.begin() + 1, blocks.end(), is_elementwise);
+  if (!is_product) return std::nullopt;
+  Stage stage{blocks[0], {blocks.begin() + 1, blocks.end()}};
+  auto is_symbolic = [](const IterVar& axis) { return axis.domain.extent.is<Var>(); };
+  if (std::ranges::none_of(axes_of(*stage.block, IterKind::kSpatial), is_symbolic)) return std::nullopt;
+  decisions.set_prefix(stage.block->name + ".");
+  ContractionMatch match = match_contraction(stage, target, decisions);
+  std::optional<Versions> versions;
+  if (auto* found = std::get_if<ContractionTile>(&match)) {
+    const ContractionTile tile = choose_contraction(stage, *found, target, decisions);
+    versions = choose_specialized_rows(stage, tile, target, decisions);
+  }
+  if (versions) versions->decision = stage.block->name + "." + versions->decision;
+  decisions.set_prefix("");
+  return versions;
+}
+
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
   schedule_blocks(sch, sch.apply(GetChildBlocks{sch.apply(GetBlock{"root"})}), target, decisions);
 }
@@ -180,6 +204,7 @@ ScheduleRule default_rule() {
       if (std::ranges::count(decisions, row.name, &DecisionRow::name) == 0) decisions.push_back(row);
     }
   }
+  decisions.push_back({kSpecialize, "symbolic rows of a product that have separate code", "as 'contraction' does"});
   for (DecisionRow& row : decisions) row.name = "*." + row.name;
   return {.name = "default",
           .apply = schedule_program,
@@ -187,6 +212,7 @@ ScheduleRule default_rule() {
             if (find_nests(program)) return std::nullopt;
             return "it is not a list of plain nests";
           },
+          .space = versions_of_product,
           .doc = "any list of plain nests, decided block by block; products in panels as 'contraction' does",
           .decisions = std::move(decisions)};
 }

@@ -33,11 +33,8 @@ size_t width(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-// Names a reduction's kind and buffers: "sum into C, in any order".
 std::string text_of(const LoopReduction& reduction) {
-  std::string into =
-      joined(reduction.block->block->writes, [](const BufferRegion& write) { return write.buffer->name; });
-  return fmt::format("{} into {}, in {}", reduction.kind, into, reduction.in_order ? "this order" : "any order");
+  return fmt::format("{}, in {}", reduction.what, reduction.in_order ? "this order" : "any order");
 }
 
 bool is_certain(const CarriedAccess& carried) {
@@ -64,15 +61,13 @@ std::string text_of(const CarriedAccess& carried) {
   return "";
 }
 
-std::string text_of(const std::string& reduction) { return reduction + ", in any order"; }
-
 // Says what is known to stand against iterations in any order, and in a sentence below what may do so.
 struct DependenceText {
   std::string known, note;
 };
 template <class Freedom>
 DependenceText dependence_text(const Freedom& freedom) {
-  if (!freedom.dependence) return {"independent", ""};
+  if (!freedom.dependence) return {"independent", freedom.effect.value_or("")};
   std::vector<std::string> parts, notes;
   auto add = [&](const std::string& part) {
     if (std::ranges::count(parts, part) == 0) parts.push_back(part);
@@ -82,11 +77,11 @@ DependenceText dependence_text(const Freedom& freedom) {
     if (is_certain(carried)) add(text_of(carried));
     if (!is_certain(carried) && !std::ranges::count(notes, text_of(carried))) notes.push_back(text_of(carried));
   }
-  if constexpr (requires { freedom.effect; }) {
-    if (freedom.effect) notes.push_back(*freedom.effect);
-  }
+  if (freedom.effect) notes.push_back(*freedom.effect);
   if (!parts.empty()) return {joined(parts, "; "), joined(notes, "; ")};
-  return {"dependent", notes.empty() ? *freedom.dependence : joined(notes, "; ")};
+  if (!notes.empty()) return {"dependent", joined(notes, "; ")};
+  // No access stands against another order, and yet a schedule may not change it: an axis is opaque, for instance.
+  return {"independent", *freedom.dependence};
 }
 
 std::string padded(const std::string& text, size_t columns) { return text + std::string(columns - width(text), ' '); }
@@ -121,7 +116,8 @@ std::string freedom_table(const std::string& name, const PrimFuncRef& function) 
     if (around_blocks != freedoms.end()) rows.push_back(row_of(*around_blocks));
     const Stmt* plain = node->leaf ? &*node->leaf : node->is_leaf_block() ? &node->block->body : nullptr;
     if (!plain) continue;
-    for (const PlainLoopFreedom& freedom : find_plain_freedoms(*plain, node->tree->facts))
+    const std::vector<MatchBuffer> windows = node->leaf ? std::vector<MatchBuffer>() : node->block->match_buffers;
+    for (const PlainLoopFreedom& freedom : find_plain_freedoms(*plain, windows, node->tree->facts))
       rows.push_back(row_of(freedom));
   }
   if (rows.size() == 1) return "";

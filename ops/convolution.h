@@ -1,0 +1,27 @@
+// What the files of convolutions share.
+#pragma once
+#include "ops/window.h"
+
+namespace relaxc {
+
+// A checked call, the same for both directions. Its dims are in the order of the plain layouts.
+struct Conv {
+  size_t spatial;
+  std::vector<int64_t> strides, dilation;
+  Padding padding;
+  int64_t groups;
+  DType out_dtype;
+  Expr batch, in_channels, out_channels, in_per_group, out_per_group;
+  std::vector<Expr> kernel;
+  std::vector<Expr> out;  // spatial dims of the result
+  std::vector<Expr> in;   // and of the data
+  Layout data_layout, weight_layout, out_layout;
+
+  std::vector<Expr> result() const { return followed_by({batch, out_channels}, out); }
+  Type type(const OpCall& op) const { return tensor_type(out_layout.from_plain(op, result()), out_dtype); }
+};
+
+// Returns the result of a transposed convolution in the plain layouts, whose window has constant extents, by others.
+Expr convolution_of_phases(const OpCall& op, const Conv& conv, Builder& b);
+
+}  // namespace relaxc
