@@ -295,18 +295,6 @@ class FunctionLowering {
     const Select* choice = values->values[0].as<Select>();
     return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
   }
-  // Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do. Where
-  // `m if CONDITION else n` is not m, it is n.
-  static std::string dims_of_check(const Binding& binding) {
-    constexpr size_t kLongest = 60;
-    const Expr &value = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
-    const Select* choice = value.as<Select>();
-    const Expr& actual = choice && structural_equal(choice->a, expected) ? choice->b : value;
-    std::string dims = fmt::format(" ({} and {})", print_expr(actual), print_expr(expected));
-    bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos &&
-                    !holds<Select>(actual) && !holds<Select>(expected);
-    return is_plain ? dims : std::string();
-  }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
