@@ -1,4 +1,4 @@
-// Pads: elements around a tensor, or cut off where a pad is negative.
+// Pads: elements around a tensor, or cut off where a pad is negative. What is cut off is not repeated elsewhere.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -43,15 +43,21 @@ Expr pad_element(const OpCall& op, Inputs x, Axes i) {
   const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
   PadAttrs attrs = op.attrs<PadAttrs>();
   bool is_constant = attrs.pad_mode == "constant";
-  std::vector<Expr> source;
+  std::vector<Expr> source, kept = shape;  // the dims without what is cut off
   Expr inside = bool_imm(true);
   for (size_t d = 0; d < shape.size(); ++d) {
-    Expr position = i[d] - width[2 * d];
-    bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
+    const Expr &before = width[2 * d], &after = width[2 * d + 1];
+    Expr position = i[d] - before;
+    bool padded = !is_int(before, 0) || !is_int(after, 0);
     if (padded && is_constant) inside = inside && (int_imm(0) <= position) && (position < shape[d]);
-    source.push_back(padded && !is_constant ? padded_source(attrs.pad_mode, position, shape[d]) : position);
+    if (padded && !is_constant) {
+      Expr first = simplify(max(int_imm(0) - before, int_imm(0)));
+      kept[d] = simplify(shape[d] - first - max(int_imm(0) - after, int_imm(0)));
+      position = first + padded_source(attrs.pad_mode, simplify(position - first), kept[d]);
+    }
+    source.push_back(position);
   }
-  if (!is_constant) inside = has_elements(shape);  // an empty axis has nothing to repeat
+  if (!is_constant) inside = has_elements(kept);  // an empty axis has nothing to repeat
   Expr fill = x.size() > 1 ? load(x[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
   return if_then_else(inside, load(x[0], source), fill);
 }
@@ -72,7 +78,9 @@ reference::Tensors padded(const ReferenceCall& c) {
     for (size_t d = 0; d < from.size(); ++d) {
       i[d] -= attrs.pad_width[2 * d];
       is_inside = is_inside && i[d] >= 0 && i[d] < from[d];
-      if (attrs.pad_mode != "constant") i[d] = padded_position(attrs.pad_mode, i[d], from[d]);
+      int64_t first = std::max<int64_t>(-attrs.pad_width[2 * d], 0);
+      int64_t kept = from[d] - first - std::max<int64_t>(-attrs.pad_width[2 * d + 1], 0);
+      if (attrs.pad_mode != "constant") i[d] = first + padded_position(attrs.pad_mode, i[d] - first, kept);
     }
     return is_inside || attrs.pad_mode != "constant" ? reference::element(c.x[0], i) : attrs.pad_value;
   })};

@@ -2,7 +2,8 @@
 // weights, or with enough pixels to pack others, have their channels in blocks of a vector: [N, C / b, H, W, b], layout
 // "NCHW16c" where vectors have 16 lanes. Images stay so from one convolution to the next, through elementwise
 // operators, tensor programs that are elementwise, pools, concatenations, resampling and global means; others read them
-// in the plain order. An image of few channels (a picture) is read as it is.
+// in the plain order. An image of few channels (a picture) is read as it is. A sequence [N, C, L] that a convolution
+// reads is an image of one row.
 //
 // A depthwise convolution of a plain image stays in the plain order.
 // Channels that do not fill the last block are padded where little is wasted. The padding may hold anything:
@@ -27,11 +28,29 @@ constexpr OpName kImageReductions[] = {ops::kMean, ops::kSum, ops::kMax, ops::kM
 // The most channels of a picture, which are too few for a block.
 constexpr int64_t kPictureChannels = 4;
 
-// An image [N, blocks, H, W, block] whose first `channels` channels count.
+// An image [N, blocks, H, W, block] whose first `channels` channels count. A sequence is one in the plain order.
 struct Blocked {
   Expr value;
   int64_t channels;
+  bool is_sequence = false;
 };
+
+// Returns the dims [N, C, 1, L] of a sequence, and others as they are.
+std::vector<Expr> image_dims(const std::vector<Expr>& dims) {
+  return dims.size() == 3 ? with_new_item(dims, 2, int_imm(1)) : dims;
+}
+
+// Returns the attributes of the same convolution of images.
+ConvAttrs<2> image_attrs(const ConvAttrs<1>& attrs) {
+  bool is_plain = attrs.data_layout == data_layout_of(1) && attrs.kernel_layout == kernel_layout_of(1) &&
+                  attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
+  return {.strides = {1, attrs.strides[0]},
+          .padding = {0, attrs.padding[0], 0, attrs.padding[1]},
+          .dilation = {1, attrs.dilation[0]},
+          .groups = attrs.groups,
+          .data_layout = is_plain ? data_layout_of(2) : attrs.data_layout,
+          .out_dtype = attrs.out_dtype};
+}
 
 class ChannelBlocker final : public GraphRewriter {
  public:
@@ -50,7 +69,9 @@ class ChannelBlocker final : public GraphRewriter {
     if (name == ops::kCallTir) return kernel(binding, b);
     if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
-    if (name == ops::kConv2d) result = convolution(*node, binding.var, b);
+    if (name == ops::kConv2d) result = convolution(*node, read_attrs<ConvAttrs<2>>(node->attrs), binding.var, b);
+    if (name == ops::kConv1d && !has_rule_for(ops::kConv1d))
+      result = convolution(*node, image_attrs(read_attrs<ConvAttrs<1>>(node->attrs)), binding.var, b);
     if (name == ops::kMaxPool2d || name == ops::kAvgPool2d) result = pool<PoolAttrs<2>>(*node, name, b);
     if (name == ops::kAdaptiveAvgPool2d) result = pool<AdaptiveAttrs<2>>(*node, name, b);
     if (name == ops::kConcat) result = concatenation(*node, b);
@@ -80,13 +101,21 @@ class ChannelBlocker final : public GraphRewriter {
   // Returns whether enough pixels use weights that are packed at run time.
   static bool gains_by_packing(const VarRef& image) {
     const std::vector<Expr>* dims = known_shape(image.type());
-    if (!dims || dims->size() != 4) return false;
-    auto pixels = as_int(simplify((*dims)[0] * (*dims)[2] * (*dims)[3]));
+    if (!dims) return false;
+    Expr count = (*dims)[0];
+    for (size_t d = 2; d < dims->size(); ++d) count = count * (*dims)[d];
+    auto pixels = as_int(simplify(count));
     return !pixels || *pixels >= cost_model::kFewestPixelsToPack;
   }
   // Returns the decision about the image that a convolution makes, by whether blocks pay.
   bool is_blocked(bool pays, const VarRef& var) const {
     return decide("image_layout", "block", var, context_, {0, block_}, pays ? block_ : 0) != AttrValue(0);
+  }
+  // Returns whether a rule of the user's expects the operator as it is.
+  bool has_rule_for(OpName op) const {
+    return std::ranges::any_of(context_.schedules, [&](const ScheduleRule& rule) {
+      return ops::full_name(operator_of(rule, context_)) == op.text;
+    });
   }
   std::string layout() const { return blocked_layout(block_); }
 
@@ -100,11 +129,16 @@ class ChannelBlocker final : public GraphRewriter {
     return b.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
   }
 
+  // Returns the tensor as an image.
+  static Expr as_image(const Expr& x, Builder& b) {
+    const std::vector<Expr>& dims = *known_shape(x.type());
+    return dims.size() == 3 ? reshape(x, image_dims(dims), b) : x;
+  }
   // Returns an image [n, c, h, w], c constant and more than 1, in blocks.
   Expr block(const Expr& plain, Builder& b) {
-    const std::vector<Expr> dims = *known_shape(plain.type());
+    const std::vector<Expr> dims = image_dims(*known_shape(plain.type()));
     int64_t channels = *as_int(dims[1]);
-    Expr whole = pad_axis(plain, 1, padded(channels) - channels, b);
+    Expr whole = pad_axis(as_image(plain, b), 1, padded(channels) - channels, b);
     Expr blocks = int_imm(padded(channels) / block_), lanes = int_imm(block_);
     if (is_int(dims[2], 1) && is_int(dims[3], 1)) return reshape(whole, {dims[0], blocks, dims[2], dims[3], lanes}, b);
     return permute_dims(reshape(whole, {dims[0], blocks, lanes, dims[2], dims[3]}, b), {0, 1, 3, 4, 2}, b);
@@ -115,7 +149,9 @@ class ChannelBlocker final : public GraphRewriter {
     Expr channels = int_imm(padded(image.channels)), ordered = image.value;
     if (!is_int(dims[2], 1) || !is_int(dims[3], 1)) ordered = permute_dims(ordered, {0, 1, 4, 2, 3}, b);
     bool whole = padded(image.channels) == image.channels;
-    Expr plain = reshape(ordered, {dims[0], channels, dims[2], dims[3]}, b, whole ? hint : "");
+    std::vector<Expr> plain_dims = {dims[0], channels, dims[2], dims[3]};
+    if (image.is_sequence) plain_dims.erase(plain_dims.begin() + 2);
+    Expr plain = reshape(ordered, plain_dims, b, whole ? hint : "");
     if (whole) return plain;
     std::vector<Expr> args = {plain};  // axis, begin, end, step
     for (int64_t number : {int64_t{1}, int64_t{0}, image.channels, int64_t{1}})
@@ -127,17 +163,16 @@ class ChannelBlocker final : public GraphRewriter {
   std::optional<Blocked> in_blocks(const Expr& plain, Builder& b) {
     if (const Blocked* known = find(plain)) return *known;
     const std::vector<Expr>* dims = known_shape(plain.type());
-    if (!dims || dims->size() != 4 || tensor_dtype(plain.type()) != kFloat32) return std::nullopt;
+    if (!dims || image_dims(*dims).size() != 4 || tensor_dtype(plain.type()) != kFloat32) return std::nullopt;
     auto channels = as_int((*dims)[1]);
     if (!channels || !fills_blocks(*channels)) return std::nullopt;
-    Blocked result{block(plain, b), *channels};
+    Blocked result{block(plain, b), *channels, dims->size() == 3};
     blocked_.back().insert_or_assign(plain.get(), result);
     return result;
   }
 
-  std::optional<Blocked> convolution(const Call& node, const VarRef& var, Builder& b) {
+  std::optional<Blocked> convolution(const Call& node, ConvAttrs<2> attrs, const VarRef& var, Builder& b) {
     std::optional<std::vector<int64_t>> weight = constant_shape(node.args[1].type());
-    auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
     bool floats =
         weight && tensor_dtype(node.args[1].type()) == kFloat32 && tensor_dtype(node.args[0].type()) == kFloat32;
     bool is_plain = attrs.data_layout == data_layout_of(2) && attrs.kernel_layout == kernel_layout_of(2) &&
@@ -145,18 +180,22 @@ class ChannelBlocker final : public GraphRewriter {
     if (!floats || !is_plain || !(node.args[1].is<Constant>() || gains_by_packing(var))) return std::nullopt;
     int64_t filters = (*weight)[0], depth = (*weight)[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
-    // A depthwise convolution is as fast on the plain image: it goes on in the layout of its data.
-    bool pays = fills_blocks(filters) && (!depthwise || find(node.args[0]));
+    // A depthwise convolution, and one of a sequence with little work for each element, is as fast in the plain order:
+    // it goes on in the layout of its data.
+    bool is_sequence = weight->size() == 3;
+    bool is_work =
+        !is_sequence || filters * depth * weight->back() >= cost_model::kFewestProductsToBlock * (filters + depth);
+    bool pays = fills_blocks(filters) && (find(node.args[0]) || (!depthwise && is_work));
     if ((groups > 1 && !depthwise) || !is_blocked(pays, var)) return std::nullopt;
-    Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
+    Expr w = pad_axis(as_image(node.args[1], b), 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
-      return Blocked{b.op(ops::short_name(ops::kConv2d), {node.args[0], w}, attrs), filters};
+      return Blocked{b.op(ops::short_name(ops::kConv2d), {as_image(node.args[0], b), w}, attrs), filters, is_sequence};
     std::optional<Blocked> data = in_blocks(node.args[0], b);
     if (!data) return std::nullopt;
     attrs.data_layout = layout();
     if (depthwise) attrs.groups = padded(filters);
-    return Blocked{b.op(ops::short_name(ops::kConv2d), {data->value, w}, attrs), filters};
+    return Blocked{b.op(ops::short_name(ops::kConv2d), {data->value, w}, attrs), filters, is_sequence};
   }
 
   template <class A>
@@ -164,16 +203,20 @@ class ChannelBlocker final : public GraphRewriter {
     const Blocked* data = find(node.args[0]);
     A attrs = read_attrs<A>(node.attrs);
     const std::string plain = A().layout;
-    if (!data || attrs.layout != plain || attrs.out_layout.value_or(plain) != plain) return std::nullopt;
+    if (!data || data->is_sequence || attrs.layout != plain || attrs.out_layout.value_or(plain) != plain)
+      return std::nullopt;
     attrs.layout = layout();
     attrs.out_layout = layout();
     return Blocked{b.op(name, {data->value}, attrs), data->channels};
   }
 
+  static int64_t axis_of_image(int64_t axis, const Expr& image) {
+    return axis < 0 ? axis + known_rank(image.type()) : axis;
+  }
   std::optional<Blocked> concatenation(const Call& node, Builder& b) {
     const Tuple* items = node.args[0].as<Tuple>();
     int64_t axis = read_attrs<ConcatAttrs>(node.attrs).axis.value_or(0);
-    if (!items || (axis != 1 && axis != -3)) return std::nullopt;
+    if (!items || axis_of_image(axis, items->items.at(0)) != 1) return std::nullopt;
     std::vector<Expr> parts;
     int64_t channels = 0;
     for (const Expr& item : items->items) {
@@ -182,7 +225,8 @@ class ChannelBlocker final : public GraphRewriter {
       parts.push_back(part->value);
       channels += part->channels;
     }
-    return Blocked{b.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}), channels};
+    return Blocked{b.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}), channels,
+                   find(items->items[0])->is_sequence};
   }
 
   // Resamples rows and columns, whose axes are the same in both layouts.
@@ -192,7 +236,8 @@ class ChannelBlocker final : public GraphRewriter {
     auto attrs = read_attrs<ResizeAttrs>(node.attrs);
     bool in_image =
         !attrs.axes.empty() && std::ranges::all_of(attrs.axes, [](int64_t axis) { return axis == 2 || axis == 3; });
-    if (!data || !shape || node.args.size() != 2 || !attrs.roi.empty() || !in_image) return std::nullopt;
+    if (!data || data->is_sequence || !shape || node.args.size() != 2 || !attrs.roi.empty() || !in_image)
+      return std::nullopt;
     std::vector<Expr> dims = shape->values, blocks = *known_shape(data->value.type());
     dims[1] = blocks[1];
     dims.push_back(blocks[4]);
@@ -205,19 +250,23 @@ class ChannelBlocker final : public GraphRewriter {
     const Blocked* data = find(node.args[0]);
     auto attrs = read_attrs<PadAttrs>(node.attrs);
     std::vector<int64_t>& widths = attrs.pad_width;
+    if (data && data->is_sequence && widths.size() == 6) widths.insert(widths.begin() + 4, {0, 0});
     if (!data || node.args.size() != 1 || widths.size() != 8) return std::nullopt;
     if (std::any_of(widths.begin(), widths.begin() + 4, [](int64_t width) { return width != 0; })) return std::nullopt;
     widths.insert(widths.end(), {0, 0});
-    return Blocked{b.op("nn.pad", {data->value}, attrs), data->channels};
+    return Blocked{b.op("nn.pad", {data->value}, attrs), data->channels, data->is_sequence};
   }
 
   // Returns an operand that is broadcast over the image in the blocked order.
-  std::optional<Expr> broadcast(const Expr& operand, int64_t channels, Builder& b) {
+  std::optional<Expr> broadcast(const Expr& operand, const Blocked& image, Builder& b) {
     const std::vector<Expr>* known = known_shape(operand.type());
-    if (!known || known->size() > 4) return std::nullopt;
+    const int64_t channels = image.channels;
+    const size_t rank = image.is_sequence ? 3 : 4;
+    if (!known || known->size() > rank) return std::nullopt;
     if (known->empty()) return operand;
-    std::vector<Expr> dims(4 - known->size(), int_imm(1));
+    std::vector<Expr> dims(rank - known->size(), int_imm(1));
     dims.insert(dims.end(), known->begin(), known->end());
+    dims = image_dims(dims);
     Expr plain = known->size() == 4 ? operand : reshape(operand, dims, b);
     if (is_int(dims[1], channels) && channels > 1) return block(plain, b);
     if (!is_int(dims[1], 1)) return std::nullopt;
@@ -230,17 +279,18 @@ class ChannelBlocker final : public GraphRewriter {
     bool has_axis = std::ranges::any_of(
         row.attrs, [](const OpAttr& attr) { return std::string_view(attr.name).starts_with("ax"); });
     if (image == node.args.end() || has_axis) return std::nullopt;
-    int64_t channels = find(*image)->channels;
+    const Blocked first = *find(*image);
     std::vector<Expr> args;
     for (const Expr& arg : node.args) {
       if (arg.is<Tuple>() || arg.is<ShapeExpr>()) return std::nullopt;
       const Blocked* known = find(arg);
       std::optional<Expr> operand = known ? known->value : arg;
-      if (!known && arg.type().is<TensorType>()) operand = broadcast(arg, channels, b);
+      if (known && known->is_sequence != first.is_sequence) return std::nullopt;
+      if (!known && arg.type().is<TensorType>()) operand = broadcast(arg, first, b);
       if (!operand) return std::nullopt;
       args.push_back(*operand);
     }
-    return Blocked{b.op(row.name, args, node.attrs), channels};
+    return Blocked{b.op(row.name, args, node.attrs), first.channels, first.is_sequence};
   }
 
   // A tensor program that is elementwise is one in blocks, too, unless somebody schedules it in the plain order.
@@ -254,7 +304,7 @@ class ChannelBlocker final : public GraphRewriter {
     std::vector<Expr> tensors = call->tensors;
     for (Expr& tensor : tensors) {
       const Blocked* image = find(tensor);
-      blocks.are_blocked.push_back(image && is_int((*out)[1], image->channels));
+      blocks.are_blocked.push_back(image && !image->is_sequence && is_int((*out)[1], image->channels));
       if (!blocks.are_blocked.back()) continue;
       blocks.channels = image->channels;
       tensor = image->value;
@@ -304,7 +354,7 @@ class ChannelBlocker final : public GraphRewriter {
     for (int64_t& axis : axes) axis = axis < 0 ? axis + 4 : axis;
     std::ranges::sort(axes);
     const std::vector<Expr>* result = known_shape(binding.value.type());
-    if (!data || !result || axes != std::vector<int64_t>{2, 3}) return std::nullopt;
+    if (!data || data->is_sequence || !result || axes != std::vector<int64_t>{2, 3}) return std::nullopt;
     Blocked reduced{b.op(name, {data->value}, ReduceAttrs{.axis = axes, .keepdims = true}), data->channels};
     Expr plain = to_plain(reduced, b, {});
     if (result->size() != 4) return reshape(plain, *result, b, binding.var->name);

@@ -44,6 +44,10 @@ IRModule map_uncomposed(IRModule module, const PassContext& context,
 // plain nests (find_nests). (passes/single_stores.cc)
 PrimFuncRef with_single_stores(const PrimFuncRef& program);
 
+// Returns the operator, or program, that the rule is for; of S.use the operator of the rule that it names, unless it
+// says another. Empty for one program, and for decisions about the graph.
+std::string operator_of(const ScheduleRule& rule, const PassContext& context);
+
 // Returns the name of the program, or of the user's kernel of which it is a copy, if a rule has it; else the operator
 // that the kernel implements, if a rule is for that. A rule for an operator may have the name of the operator's
 // program. (passes/fuse.cc)

@@ -129,7 +129,7 @@ class BlockClaims {
       return std::nullopt;
     }
     void is_refused(size_t i, const PatternRefusal& refused) override {
-      claims_.refused_[i].push_back({rule_.rule.name + ": " + refused.why, refused.depth});
+      claims_.refused_.emplace_back(i, PatternRefusal{rule_.rule.name + ": " + refused.why, refused.depth});
     }
 
    private:
@@ -143,11 +143,9 @@ class BlockClaims {
       Taker taker(*this, rule);
       scope.find_all(*rule.rule.pattern, rule.rule.name, taker);
     }
-    // The pattern of which most matches comes first.
-    for (auto& [at, refusals] : refused_) {
-      std::ranges::stable_sort(refusals, std::greater(), &PatternRefusal::depth);
-      for (const PatternRefusal& refused : refusals) report(bindings_[at], refused.why);
-    }
+    // The pattern of which most matches comes first, since a node of the model may be several bindings.
+    std::ranges::stable_sort(refused_, std::greater(), [](const auto& each) { return each.second.depth; });
+    for (const auto& [at, refused] : refused_) report(bindings_[at], refused.why);
   }
 
   static std::string why_not(const KernelRule& rule, const decltype(ExternalPattern::check)& check,
@@ -312,8 +310,8 @@ class BlockClaims {
   const ExternalCompiler& compiler_;
   PassContext& context_;
   Refusals& refusals_;
-  std::map<size_t, ExternalMatch> matches_;                // by the position of the last result
-  std::map<size_t, std::vector<PatternRefusal>> refused_;  // of all patterns, by the position of the last result
+  std::map<size_t, ExternalMatch> matches_;                 // by the position of the last result
+  std::vector<std::pair<size_t, PatternRefusal>> refused_;  // of all patterns, with the position of the last result
   std::vector<Node> nodes_;
   std::unordered_map<const NodeHeader*, size_t> node_of_;  // of a value
   std::optional<size_t> last_fixed_, last_cast_;

@@ -43,15 +43,13 @@ bool implements(const KernelRule& kernel, const std::string& op) {
   return result.ops == std::vector{ops::full_name(op)} && std::ranges::none_of(result.args, is_inside);
 }
 
-// Returns the operator, or program, that the rule is for; of S.use the operator of the rule that it names, unless it
-// says another. Empty for one program, and for decisions about the graph.
+}  // namespace
+
 std::string operator_of(const ScheduleRule& rule, const PassContext& context) {
   if (rule.uses.empty() || !rule.op.empty() || !rule.function.empty()) return rule.op;
   const ScheduleRule* used = find_rule(rule.uses, tables_of(context).rules().rules);
   return used ? used->op : "";
 }
-
-}  // namespace
 
 std::optional<std::string> name_in_rules(const std::string& name, const PrimFuncRef& program,
                                          const PassContext& context) {

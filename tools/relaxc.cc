@@ -19,11 +19,15 @@ using namespace relaxc::tools;
 // For operators the last note names the command that lists the supported ones.
 void print_unsupported(const relaxc::CompileError& error) {
   print_error("{}\n", error.what());
-  auto is_about_operator = [](const relaxc::Diagnostic& diagnostic) {
-    bool of_model_node = diagnostic.span && !diagnostic.span.origin->op_type.empty();
-    return of_model_node || diagnostic.message.find("operator") != std::string::npos;
+  auto is_of_node = [](const relaxc::Diagnostic& diagnostic) {
+    return diagnostic.span && !diagnostic.span.origin->op_type.empty();
   };
-  if (std::ranges::any_of(error.diagnostics(), is_about_operator))
+  auto is_about_operator = [](const relaxc::Diagnostic& diagnostic) {
+    return diagnostic.message.find("operator") != std::string::npos;
+  };
+  if (std::ranges::any_of(error.diagnostics(), is_of_node))
+    print_error("  note: relaxc opt --list-onnx-ops shows what is supported\n");
+  else if (std::ranges::any_of(error.diagnostics(), is_about_operator))
     print_error("  note: relaxc opt --list-ops shows what is supported\n");
 }
 

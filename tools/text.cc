@@ -57,6 +57,19 @@ int format(const TextOptions& options) {
   return kRight;
 }
 
+// Returns the tensor programs of the kernels.
+IRModule programs_in(const std::vector<KernelRule>& rules) {
+  IRModule result;
+  for (const KernelRule& rule : rules) {
+    const bool is_program = rule.kernel && rule.kernel->symbol.empty();
+    if (is_program) result.functions.insert_or_assign(rule.kernel->name, rule.kernel->program);
+    for (const auto& [name, function] : rule.functions.functions) {
+      if (function.is<PrimFunc>()) result.functions.insert_or_assign(name, function);
+    }
+  }
+  return result;
+}
+
 int check(const TextOptions& options) {
   // The functions that could be read are verified too, in spite of errors elsewhere.
   Diagnostics problems;
@@ -67,16 +80,21 @@ int check(const TextOptions& options) {
     if (!problems.has_errors()) verify_ranges(module, wanted, problems);
   }
   std::string rules;
+  IRModule programs = module;
   try {
-    size_t count = 0;
+    std::vector<KernelRule> kernels;
     if (!problems.has_errors() && options.file.ends_with(".py"))
-      count = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops(), nullptr, &problems)
-                  .size();
-    if (count > 0) rules = fmt::format(", {} kernels and patterns", count);
+      kernels = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops(), nullptr, &problems);
+    if (!kernels.empty()) rules = fmt::format(", {} kernels and patterns", kernels.size());
+    IRModule own = programs_in(kernels);
+    for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
+      if (!problems.has_errors()) verify_ranges(own, wanted, problems);
+    }
+    programs.functions.merge(own.functions);
   } catch (const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);
   }
-  for (const auto& [name, program] : programs_of(module)) {
+  for (const auto& [name, program] : programs_of(programs)) {
     try {
       check_annotations(program);
     } catch (const CompileError& error) {

@@ -368,8 +368,10 @@ static std::vector<std::string> names_of_operators(const std::string& domain) {
   std::string remedy = refused;
   const std::string why = why_domain_is_unknown(domain);
   if (!why.empty()) remedy = "; " + why + remedy;
-  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset)) {
-    remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
+  int64_t first = version;
+  while (first <= kNewestOpset && !find_converter(domain, type, first)) ++first;
+  if (first <= kNewestOpset) {
+    remedy = fmt::format("; it is one from opset {} on", first) + remedy;
   } else if (const std::string meant = nearest(type, names_of_operators(domain)); !meant.empty()) {
     remedy = fmt::format("; did you mean '{}'?", meant) + remedy;
   }

@@ -83,7 +83,7 @@ Outputs split_to_sequence(Node& n) {
   bool listed = n.has(1) && n.rank(1) == 1;
   if (n.has(1)) keepdims = true;
   auto known = n.has(1) ? n.constant_ints(1) : std::vector<int64_t>{1};
-  constexpr int64_t kMostParts = 1000;
+  constexpr int64_t kMostParts = 32;  // more are no list of values, but one value of the run
   bool is_text = n.dtype(0).is_string();
   if (!known || known->empty() || is_text || std::ssize(*known) > kMostParts || (!dim && !listed))
     return {split_at_run_time(n, x, axis, keepdims)};

@@ -361,7 +361,7 @@ const Syntax* Parser::BuilderReader::value_of(const Syntax* at) {
                                                                  {"match_shape", "match_shape"}};
   const char* const* relax_form = row_of(kForms, name);
   if (!name.empty() && !relax_form) in.fail(*at, "bb.{} is not known here", name);
-  if (!relax_form) return replaced(at);
+  if (!relax_form) return replaced(with_values(at));
   Syntax& call = made(SyntaxKind::kCall, *at);
   call = *at;
   call.children.front() = &form(*relax_form, *at);
@@ -369,7 +369,32 @@ const Syntax* Parser::BuilderReader::value_of(const Syntax* at) {
     if (in.positional(call) > 2) call.children.resize(3);
     std::erase_if(call.keywords, [](const Syntax::Keyword& keyword) { return keyword.name.starts_with("name"); });
   }
-  return replaced(&call);
+  return replaced(with_values(&call));
+}
+
+// Returns the syntax with what calls of the builder in it give: bb.emit(relax.op.add(bb.emit(...), y)) binds both.
+const Syntax* Parser::BuilderReader::with_values(const Syntax* at) {
+  if (!at || at->kind == SyntaxKind::kLambda) return at;
+  std::vector<const Syntax*> children;
+  bool changed = false;
+  auto inner = [&](const Syntax* part) {
+    std::string_view name = method(part);
+    const Syntax* now = name.empty()         ? with_values(part)
+                        : name == "add_func" ? &in.required(*part, 0, "func")
+                                             : value_of(part);
+    changed = changed || now != part;
+    return now;
+  };
+  for (const Syntax* child : at->children) children.push_back(inner(child));
+  std::vector<Syntax::Keyword> keywords(at->keywords.begin(), at->keywords.end());
+  for (Syntax::Keyword& keyword : keywords) keyword.value = inner(keyword.value);
+  if (!changed) return at;
+  Syntax& result = made(at->kind, *at);
+  result.text = at->text;
+  result.depth = at->depth;
+  result.children.assign(children.begin(), children.end());
+  result.keywords.assign(keywords.begin(), keywords.end());
+  return &result;
 }
 
 // Returns the syntax with the variables' Python names replaced by those of the params.

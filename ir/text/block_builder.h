@@ -29,6 +29,9 @@ struct Parser::BuilderReader {
   };
   const Syntax* type_of_rank(const Syntax& stated);
   const Line& framed_function(const Line& frame);
+  void emitted_binding(std::string_view form_name, const Syntax& call, Line& result, Lines& out);
+  void note_outputs(Line& block);
+  const Syntax* output_of(const Syntax& at);
   Lines framed(const Lines& lines, Line& function);
   const Line& normalized(const Line& line, Line& result);
   void bind_node(const Syntax& binding, Line& result);
@@ -42,6 +45,7 @@ struct Parser::BuilderReader {
   Lines body(const Lines& lines);
   const Line& statement(const Line& line, std::vector<const Syntax*>& outputs);
   const Syntax* value_of(const Syntax* at);
+  const Syntax* with_values(const Syntax* at);
   const Syntax* replaced(const Syntax* at);
 
   Parser& in;
@@ -51,6 +55,8 @@ struct Parser::BuilderReader {
   std::map<std::string, const Syntax*, std::less<>> values_;       // shapes and external functions
   std::map<std::string, const Syntax*, std::less<>> functions_;    // what bb.add_func returns
   std::map<std::string, Kept, std::less<>> expressions_;           // v = relax.op.add(x, y) outside of functions
+  std::map<std::string, std::vector<const Syntax*>, std::less<>> outputs_;  // of frames of R.dataflow, by their names
+  std::map<std::string, std::string, std::less<>> arguments_;  // the names of T.arg("A", ...), by those in Python
   Lines nested_;
   const Line* making_ = nullptr;                         // the function being read
   std::map<std::string, std::string, std::less<>> own_;  // params of the function being read

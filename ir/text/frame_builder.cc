@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ir/text/block_builder.h"
+#include "ir/text/python_lines.h"
 #include "ir/text/python_value.h"
 
 namespace relaxc::text {
@@ -46,7 +47,72 @@ const Line& Parser::BuilderReader::framed_function(const Line& frame) {
   }
   result.decorators.push_back(&decorator);
   result.body = framed(frame.body, result);
+  Replacements given;  // names of Python by those of the params: x_1 = R.arg("x", ...)
+  for (Param& param : result.params) {
+    auto named = arguments_.find(param.name);
+    bool is_used = named == arguments_.end() || named->second == param.name;
+    for (const Line* line : result.body)
+      for_each(*line, [&](const Syntax& at) { is_used = is_used || (is_name(at) && at.text == named->second); });
+    if (is_used) continue;
+    Syntax& own = made(SyntaxKind::kName, param);
+    own.text = *in.made_texts_.insert(named->second).first;
+    given.emplace(param.name, &own);
+    param.name = own.text;
+  }
+  arguments_.clear();
+  if (given.empty()) return result;
+  for (const Line*& line : result.body) line = &with_names(*line, given, *in.tree_);
   return result;
+}
+
+// Reads R.emit(value), R.emit_match_cast(value, type) and R.emit_var_binding(relax.VarBinding(v, value)).
+void Parser::BuilderReader::emitted_binding(std::string_view form_name, const Syntax& call, Line& result, Lines& out) {
+  if (result.kind == LineKind::kExpression) {  // a binding that nothing uses
+    result.kind = LineKind::kAssign;
+    Syntax& unused = made(SyntaxKind::kName, call);
+    unused.text = "_";
+    result.target = &unused;
+  }
+  if (form_name == "emit") {
+    result.value = replaced(&in.required(call, 0, "value"));
+  } else if (form_name == "emit_match_cast") {
+    Syntax& cast = made(SyntaxKind::kCall, call);
+    cast.children = {&form("match_cast", call), replaced(&in.required(call, 0, "value")),
+                     replaced(&in.required(call, 1, "struct_info"))};
+    result.value = &cast;
+  } else {
+    const Syntax* binding = replaced(&in.required(call, 0, "binding"));
+    const Syntax* target = result.target;
+    bind_node(*binding, result);
+    if (is_name(*result.target) && result.target->text == target->text) return;
+    Line& own = in.tree_->line();
+    own = result;
+    out.push_back(&own);
+    result.value = own.target;
+    result.target = target;
+  }
+}
+
+// Remembers the outputs of `with R.dataflow() as frame:`, which frame.output_vars[0] names.
+void Parser::BuilderReader::note_outputs(Line& block) {
+  const Syntax& frame = *std::exchange(block.items[0].second, nullptr);
+  std::vector<const Syntax*>& outputs = outputs_[std::string(frame.text)];
+  outputs.clear();
+  for (const Line* line : block.body) {
+    const bool is_output = line->value && is_call(*line->value) && line->value->children[0]->text == "output";
+    if (is_output) outputs.assign(line->value->operands().begin(), line->value->operands().end());
+  }
+}
+
+const Syntax* Parser::BuilderReader::output_of(const Syntax& at) {
+  const Syntax* list = at.kind == SyntaxKind::kSubscript ? at.children[0] : nullptr;
+  const bool is_item = list && list->kind == SyntaxKind::kAttribute && list->text == "output_vars" &&
+                       is_name(*list->children[0]) && outputs_.contains(list->children[0]->text);
+  if (!is_item) return replaced(&at);
+  const std::vector<const Syntax*>& outputs = outputs_.find(list->children[0]->text)->second;
+  const int64_t position = in.constant_int(*at.children[1]);
+  if (position < 0 || position >= std::ssize(outputs)) in.fail(at, "the block has {} outputs", outputs.size());
+  return outputs[static_cast<size_t>(position)];
 }
 
 // Returns the statements below a frame; what they say of the function goes to its head.
@@ -68,13 +134,16 @@ Lines Parser::BuilderReader::framed(const Lines& lines, Line& function) {
     if (form == "arg" && line->kind == LineKind::kAssign && is_name(*line->target)) {
       const Syntax& type = in.required(*call, 1, "obj");
       function.params.push_back({*line->target, line->target->text, &type, nullptr, {}});
+      arguments_.insert_or_assign(std::string(line->target->text), in.string(in.required(*call, 0, "name")));
       continue;
     }
+    const bool of_graph = !function.decorators.empty() && head_of(*function.decorators[0]).text == "function";
+    if (of_graph && line->kind == LineKind::kAssign && (in.type_variables(*line) || defines(*line))) continue;
     if (form == "func_ret_value") {
       copy.kind = LineKind::kReturn;
-      copy.value = &in.required(*call, 0, "value");
-    } else if (form == "emit") {
-      copy.value = &in.required(*call, 0, "value");
+      copy.value = output_of(in.required(*call, 0, "value"));
+    } else if (form == "emit" || form == "emit_match_cast" || form == "emit_var_binding") {
+      emitted_binding(form, *call, copy, result);
     } else if (form == "name" && in.positional(*call) == 2) {  // x = IRBuilder.name("x", value)
       copy.value = call->children[2];
     }
@@ -89,6 +158,7 @@ Lines Parser::BuilderReader::framed(const Lines& lines, Line& function) {
       copy.items.clear();
     }
     copy.body = framed(line->body, function);
+    if (frame == "dataflow" && copy.items[0].second) note_outputs(copy);
     result.push_back(&copy);
   }
   return result;

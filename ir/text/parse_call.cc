@@ -415,13 +415,20 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   }
   bool dims_only = form != OpInput::Form::kScalars;
   std::vector<Expr> items;
+  std::vector<const Syntax*> places;
   for (const Syntax* item : at.children) {
     bool boxed = callee_path(*item) == "R.prim_value";
-    items.push_back(boxed ? expr(*item) : as_argument(*item));
-    dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim(items.back(), *item);
+    std::vector<Expr> spread = item->kind == SyntaxKind::kStarred ? spread_items(*item)
+                               : boxed                            ? std::vector{expr(*item)}
+                                                                  : std::vector{as_argument(*item)};
+    for (const Expr& each : spread) {
+      items.push_back(each);
+      places.push_back(item);
+      dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim(each, *item);
+    }
   }
   if (!dims_only) return tuple(std::move(items), span(at));
-  for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *at.children[i]);
+  for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *places[i]);
   return shape_expr(std::move(items), span(at));
 }
 

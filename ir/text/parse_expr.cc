@@ -205,7 +205,7 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kTuple:
     case SyntaxKind::kList:
       if (!in_graph_) fail(at, "a tuple is not a scalar");
-      return {bounded_tuple(read_each(at.children, &Parser::as_argument), at)};
+      return {bounded_tuple(graph_items(at), at)};
     case SyntaxKind::kDict:
     case SyntaxKind::kSlice:
     case SyntaxKind::kStarred:
@@ -248,6 +248,37 @@ Value Parser::property(const Syntax& at) {
   if (!path.empty()) fail(at, "'{}' is not a value; call it", path);
   if (is_name(*at.children[0]) && at.children[0]->text != "math") name(*at.children[0]);
   fail(at, "'.{}' is not known here", at.text);
+}
+
+// Reads the items of a tuple or list; those of *x.shape and of a starred tuple stand in their place.
+std::vector<Expr> Parser::graph_items(const Syntax& at) {
+  std::vector<Expr> result;
+  for (const Syntax* item : at.children) {
+    if (item->kind != SyntaxKind::kStarred) {
+      result.push_back(as_argument(*item));
+      continue;
+    }
+    std::vector<Expr> spread = spread_items(*item);
+    result.insert(result.end(), spread.begin(), spread.end());
+  }
+  return result;
+}
+
+std::vector<Expr> Parser::spread_items(const Syntax& starred) {
+  const Syntax& whole = *starred.children[0];
+  const bool is_shape = head_of(whole).kind == SyntaxKind::kAttribute && head_of(whole).text == "shape";
+  if (is_shape) return graph_dims(whole);  // also *x.shape[:-1]
+  Expr value = as_argument(whole);
+  const TupleType* several = value.type().as<TupleType>();
+  if (!several)
+    fail({whole, {}, "its type says how many items it has: *x.shape of a tensor of known rank, or a tuple"},
+         "expected a tuple or a shape after '*'");
+  std::vector<Expr> result;
+  for (size_t i = 0; i < several->items.size(); ++i) {
+    const Tuple* known = value.as<Tuple>();
+    result.push_back(known ? known->items[i] : leaf({tuple_get(value, static_cast<int64_t>(i), span(whole))}, whole));
+  }
+  return result;
 }
 
 // Makes a tuple of limited size. Nested tuples share their items, but every traversal of the type visits all of them.

@@ -225,6 +225,10 @@ void Parser::nested_program(const Pending& pending) {
     Temporarily ints(default_int_, default_int_);
     Temporarily names(hidden_, hidden_);
     Temporarily dims(undefined_, undefined_);
+    NameScope scope(scopes_);
+    for (const auto& [name, entity] : scopes_.visible()) {  // n = T.int64() in the program is a dim of its own
+      if (entity->is_dim) scopes_.define(name, Entity{.expr = entity->expr});
+    }
     program = prim_func(pending);
   }
   std::string name = te_->add_program(pending.name, *program);

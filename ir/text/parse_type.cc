@@ -350,7 +350,17 @@ Type Parser::scalar_type_of(const Syntax& call) {
   return make(PrimType{result, {}, {}, known}, span(call));
 }
 
+// Returns the type of x in x.struct_info, as Python names it where it builds a function.
+std::optional<Type> Parser::type_of_named(const Syntax& at) {
+  constexpr std::string_view kProperties[] = {"struct_info", "struct_info_", "ty", "checked_type"};
+  const bool is_type = at.kind == SyntaxKind::kAttribute && is_name(*at.children[0]) &&
+                       std::ranges::find(kProperties, at.text) != std::end(kProperties);
+  const Entity* entity = is_type ? lookup(at.children[0]->text) : nullptr;
+  return entity && entity->expr ? std::optional(entity->expr->type()) : std::nullopt;
+}
+
 Type Parser::type(const Syntax& at) {
+  if (auto result = type_of_named(at)) return *result;
   if (auto result = try_type(at)) return *result;
   std::string path = type_name(at);
   if (path.empty()) require_defined(at);

@@ -113,7 +113,7 @@ void Parser::read_definitions() {
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Diagnostics in_syntax;
-  Python reader(Source{origin_, text}, in_syntax);
+  Python reader(Source{origin_, text}, in_syntax, model_types());
   python_tree_ = reader.kept();
   tree_ = &trees_.emplace_back();
   bool ignored = false;    // members of a class that is not the module
@@ -411,7 +411,14 @@ void Parser::refuse_computed(const Syntax& at, uint32_t line) {
   if (const std::string_view* function = find_value(python_functions_, line))
     fail({at, {}, "call it below with values: mod = f(128, \"float32\")"},
          "'{}' gets its value when Python calls '{}', which the text does not do", at.text, *function);
-  fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", at.text, line);
+  fail({at, {}, computed_hint()}, "'{}' is computed by Python in line {}, which is not run",
+       python_tree_->written(at.text), line);
+}
+
+// What to do about a value that only Python knows.
+const char* Parser::computed_hint() const {
+  return in_graph_ ? "write out its value; make a tensor a parameter, which --bind NAME=FILE.npy turns into a constant"
+                   : "write out its value";
 }
 
 Expr Parser::name(const Syntax& at) {
@@ -435,7 +442,7 @@ Expr Parser::name(const Syntax& at) {
 // Says of a name that nothing here defines why that is so.
 void Parser::fail_undefined(const Syntax& at) {
   if (const PythonArray* array = find_value(arrays_, at.text))
-    fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run",
+    fail({at, {}, computed_hint()}, "'{}' is computed by Python in line {}, which is not run",
          at.text.substr(0, at.text.find('<')), array->line);
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();

@@ -4,6 +4,7 @@
 
 #include "ir/builder.h"
 #include "ir/intrinsics.h"
+#include "ir/text/model_types.h"
 #include "ir/text/names.h"
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
@@ -228,6 +229,7 @@ class Parser {
   bool is_schedule_step(const Line& line);
   bool calls_schedule(const Syntax* at) const;
   void report_python();
+  const char* computed_hint() const;
   [[noreturn]] void refuse_computed(const Syntax& at, uint32_t line);
   const Line& replaced_line(const Line& line, const Meaning& meaning);
   const Line& with_arrays(const Line& line);
@@ -236,6 +238,8 @@ class Parser {
   // ---- parse_te.cc: tensor programs from index expressions
   Expr te_variable(const Syntax& at, std::string name);
   struct TeReader;
+  struct ModelTypeReader;  // model_types.cc
+  std::unique_ptr<ModelTypes> model_types() const;
   class TopiArguments;   // te_topi.cc
   struct BuilderReader;  // block_builder.cc
 
@@ -270,6 +274,8 @@ class Parser {
   Value literal(double value, const Syntax& at);
   // Folds bare numbers, which Python computes before anything has a dtype; nullopt for other operands.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
+  using ItemsReader = std::vector<Expr>(const Syntax& at);
+  ItemsReader graph_items, spread_items;
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
   Buffer addressed(const Syntax& at, size_t num_indices);
@@ -317,6 +323,7 @@ class Parser {
   TypeReader type, scalar_type_of, dtensor_type, callable_type;
   Type scalar_type(const Syntax& at, const char* wanted = "a scalar type");
   std::optional<Type> try_type(const Syntax& at);
+  std::optional<Type> type_of_named(const Syntax& at);
   // These read a type with or without arguments; `call` is null when there are none.
   using AppliedType = Type(const Syntax* call, const Syntax& at);
   AppliedType tuple_type_of, shape_type_of, tensor_type_of;

@@ -108,6 +108,8 @@ bool is_script_type(const Syntax* at) {
   constexpr std::string_view kTypes[] = {"Buffer", "Ptr",   "ptr",      "Tensor",  "Shape", "Prim",
                                          "Object", "Tuple", "Callable", "DTensor", "Any"};
   bool is_type = std::ranges::find(kTypes, name) != std::end(kTypes) || parse_dtype(name);
+  // T.Buffer without a shape stands in functions of Python, which programs call.
+  if (owner == "T" && name == "Buffer" && &head_of(*at) == at) return false;
   if (!owner.empty()) return is_type && std::ranges::find(kOwners, owner) != std::end(kOwners);
   return name == "handle" || (is_type && &head_of(*at) != at);  // torch has a Tensor, too
 }

@@ -34,12 +34,18 @@ Array as_dtype(const Tensor& array, DType dtype) {
   return result;
 }
 
+// A number of Python takes the dtype of the array beside it, but for a fraction beside integers.
+Array as_number_beside(const Tensor& array, const Array& number) {
+  const bool keeps = !number || (number->dtype().is_float() && !array.dtype().is_float());
+  return keeps ? number : as_dtype(*number, array.dtype());
+}
+
 Array arithmetic_of(std::string_view op, const Tensor& a, const Tensor& b) {
   bool one = a.size() == 1 || b.size() == 1;
   if (!one && a.shape() != b.shape()) return std::nullopt;
   const Tensor& larger = a.size() == 1 && b.ndim() > 0 ? b : a;
   bool floats = a.dtype().is_float() || b.dtype().is_float();
-  // A number of Python, which has no dims here, takes the array's dtype.
+  // An array without dims takes the dtype of the other.
   DType dtype = a.dtype() == b.dtype() ? a.dtype() : a.ndim() == 0 ? b.dtype() : b.ndim() == 0 ? a.dtype() : kFloat64;
   if (op == "/" || floats) dtype = dtype.is_float() ? dtype : kFloat64;
   if (dtype.is_float()) {
@@ -168,8 +174,8 @@ std::optional<Tensor> Parser::python_array(const Syntax& at) {
   if (at.kind == SyntaxKind::kBinary) {
     Array a = python_array(*at.children[0]), b = python_array(*at.children[1]);
     if (!a && !b) return std::nullopt;
-    if (!a) a = python_number(*at.children[0]);
-    if (!b) b = python_number(*at.children[1]);
+    if (!a) a = as_number_beside(*b, python_number(*at.children[0]));
+    if (!b) b = as_number_beside(*a, python_number(*at.children[1]));
     return a && b ? arithmetic_of(at.text, *a, *b) : std::nullopt;
   }
   if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return std::nullopt;

@@ -31,8 +31,15 @@ bool is_constant(const Syntax& at) {
     if (part->kind == SyntaxKind::kUnary) part = part->children[0];
     return part->kind == SyntaxKind::kInt || part->kind == SyntaxKind::kFloat || part->kind == SyntaxKind::kString;
   };
-  return (is_one_of(name, {"const", "IntImm", "FloatImm"}) || parse_dtype(name)) && at.keywords.empty() &&
-         std::ranges::all_of(at.operands(), is_literal);
+  return (is_one_of(name, {"const", "IntImm", "FloatImm", "max_value", "min_value", "prim_value"}) ||
+          parse_dtype(name)) &&
+         at.keywords.empty() && std::ranges::all_of(at.operands(), is_literal);
+}
+
+bool draws_random(const Syntax& at) {
+  bool found = false;
+  for_each(&at, [&](const Syntax& each) { found = found || each.text == "random"; });
+  return found;
 }
 
 // Returns whether the expression is a type: R.Tensor((n, 4), "float32").
@@ -61,6 +68,7 @@ bool Python::is_te_tensor(const Syntax& at) const {
 bool Python::is_plain(const PythonValue& value) const {
   bool plain = true;
   if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax))) return true;
+  if (is_exporting() && value.syntax && is_array_of_numpy(*value.syntax)) return !draws_random(*value.syntax);
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
       bool is_dim =
@@ -181,6 +189,28 @@ PythonValue Python::named(const PythonValue& value, std::string_view hint, const
   return name_value(name, at);
 }
 
+// Returns whether the expression is an array of numpy.
+bool Python::is_array(const Syntax& at) const {
+  if (is_array_of_numpy(at)) return true;
+  if (is_name(at)) return arrays_.contains(at.text);
+  if (at.kind == SyntaxKind::kUnary || at.kind == SyntaxKind::kBinary)
+    return std::ranges::any_of(at.children, [&](const Syntax* part) { return is_array(*part); });
+  return is_call(at) && at.children[0]->kind == SyntaxKind::kAttribute && is_array(*at.children[0]->children[0]);
+}
+
+// Returns x.shape, x.dtype, x.ndim or x.size of an array of numpy.
+PythonResult Python::array_property(const Syntax& array, std::string_view name) {
+  if (!is_one_of(name, {"shape", "dtype", "ndim", "size"}) || !is_array(array)) return std::nullopt;
+  std::optional<relaxc::Tensor> value = types_->array_value(array);
+  if (!value) return std::nullopt;
+  if (name == "dtype") return heap_.string(to_string(value->dtype()));
+  if (name == "ndim") return python_int(value->ndim());
+  if (name == "size") return python_int(value->size());
+  std::vector<PythonValue> dims;
+  for (int64_t dim : value->shape()) dims.push_back(python_int(dim));
+  return heap_.list(Kind::kTuple, std::move(dims));
+}
+
 // Remembers what made the value of a name.
 void Python::note_library(const PythonValue& value, std::string_view name) {
   const Syntax* root = &head_of(*value.syntax);
@@ -188,6 +218,7 @@ void Python::note_library(const PythonValue& value, std::string_view name) {
   while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript)
     root = root->children[0];
   if (is_te_tensor(*value.syntax)) te_tensors_.insert(name);
+  if (is_array(*value.syntax)) arrays_.insert(name), types_->array(name, *value.syntax);
   note_rank(name, *value.syntax);
   if (!is_name(*root)) return;
   if (libraries_made_.contains(root->text) || is_tensor_library(root->text)) libraries_made_.insert(name);

@@ -155,6 +155,34 @@ PythonResult Python::named_tuple(const Args& args) {
   return PythonValue{.kind = Kind::kClass, .type = &result};
 }
 
+// Computes dataclasses.fields(type), whose items have names, and dataclasses.asdict(object).
+PythonResult Python::data_fields(std::string_view name, const Args& args) {
+  if (!is_one_of(name, {"dataclasses.fields", "dataclasses.asdict"}) || args.positional.size() != 1)
+    return std::nullopt;
+  const PythonValue& given = args.positional[0];
+  if (name == "dataclasses.asdict") {
+    if (!given.is(Kind::kObject) || !given.object->type->is_data || given.object->computed != 0) return std::nullopt;
+    PythonValue result = heap_.list(Kind::kDict, {});
+    for (const auto& [field, value] : given.object->attributes) set_item(result, heap_.string(field), value, heap_);
+    return result;
+  }
+  PythonClass* type = given.is(Kind::kObject) ? given.object->type : given.is(Kind::kClass) ? given.type : nullptr;
+  if (!type || !type->is_data) return std::nullopt;
+  static PythonClass field_type{.name = "Field"};
+  std::vector<PythonValue> fields;
+  std::vector<const PythonClass*> chain;
+  for (const PythonClass* each = type; each; each = each->base) chain.insert(chain.begin(), each);
+  for (const PythonClass* each : chain) {
+    for (const auto& [field, otherwise] : each->members) {
+      if (otherwise.is(Kind::kFunction)) continue;
+      PythonValue item{.kind = Kind::kObject, .object = &heap_.object(field_type)};
+      item.object->attributes.emplace_back("name", heap_.string(field));
+      fields.push_back(item);
+    }
+  }
+  return heap_.list(Kind::kTuple, std::move(fields));
+}
+
 // Gives an object of a @dataclass its fields, those of its bases first.
 void Python::set_fields(PythonClass& type, PythonObject& object, const Args& args) {
   std::vector<const PythonClass*> chain;
@@ -235,6 +263,16 @@ PythonResult Python::reflection(std::string_view name, const Args& args, const P
   return member(heap_.node(SyntaxKind::kName, at, asked.text), value);
 }
 
+// Does setattr(object, "name", value) of an object that is known; returns false for other calls.
+bool Python::sets_attribute(const Syntax& at) {
+  const Syntax& callee = *at.children[0];
+  if (!is_name(callee) || callee.text != "setattr" || find(callee.text).value || at.children.size() != 4) return false;
+  PythonValue owner = eval(*at.children[1]), name = eval(*at.children[2]);
+  if (!owner.is(Kind::kObject) || !name.is(Kind::kString)) return false;
+  set_member(owner, name.text, named(eval(*at.children[3]), name.text, at));
+  return true;
+}
+
 // ---- A class of the text, whose statements come one after the other
 
 bool Python::opens_class(const Line& line) {
@@ -250,11 +288,12 @@ bool Python::report_stuck(const Place& at) {
   if (!exported_.empty() && !stuck_) stuck_ = at;
   if (!stuck_) return false;
   exported_.clear();
+  const std::string why = std::exchange(stuck_why_, {});
   model_errors_.push_back(
       {Severity::kError,
        ErrorKind::kUnsupported,
        source_.span(*std::exchange(stuck_, std::nullopt)),
-       "this statement of a model needs a Python interpreter",
+       why.empty() ? "this statement of a model needs a Python interpreter" : why,
        {"print the exported module as a text: mod, params = model.export_tvm(...), print(mod.script())"}});
   return true;
 }

@@ -92,6 +92,7 @@ void Python::write_definition(const Line& line) {
   }
   if (running_ && holds_errors(line))
     for (const Diagnostic& error : std::exchange(running_->errors, {})) diagnostics_.add(error);
+  Temporarily of_module(out_, is_exporting() ? exported_.front().outside : out_);  // a program in a model's function
   write(*result);
 }
 

@@ -43,10 +43,15 @@ PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& childr
 
 // Compares values; what a library made is a thing, of which no more is known than that it is not None.
 std::optional<bool> Python::compared(std::string_view op, const PythonValue& a, const PythonValue& b) {
-  bool of_model = (heap_.of_call() || is_exporting()) && a.is(Kind::kSyntax) && a.syntax->computed == 0;
+  const bool is_function = a.is(Kind::kSyntax) && a.syntax->kind == SyntaxKind::kAttribute &&
+                           is_tensor_library(a.text.substr(0, a.text.find('.')));  // R.nn.relu
+  bool of_model =
+      is_function || ((heap_.of_call() || is_exporting()) && a.is(Kind::kSyntax) && a.syntax->computed == 0);
   bool is_made = of_model || (a.is(Kind::kSyntax) && is_name(*a.syntax) &&
                               (libraries_made_.contains(a.syntax->text) || definitions_.contains(a.syntax->text)));
   if (is_made && b.is(Kind::kNone) && op.starts_with("is")) return op == "is not";
+  const bool equality = op == "==" || op == "!=";
+  if (std::optional<bool> equal = equality ? equal_dims(a, b) : std::nullopt) return *equal == (op == "==");
   return compare(op, a, b, heap_);
 }
 
@@ -277,8 +282,9 @@ void Python::clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& 
   }
 }
 
-PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use use) {
+PythonValue Python::attribute(const Syntax& at, const PythonValue& given, Use use) {
   bool is_called = use == Use::kCalled;
+  const PythonValue object = at.text == "shape" ? shaped(given, at) : given;
   if (object.is(Kind::kObject) || object.is(Kind::kClass)) return member(at, object);
   if (object.is(Kind::kSyntax) && !object.text.empty()) {
     std::string_view path = kept_->text(fmt::format("{}.{}", object.text, at.text));
@@ -291,6 +297,12 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
     return result;
   }
   if (is_exporting() && object.is(Kind::kSyntax) && at.text == "_expr") return object;  // of nn.Tensor
+  if (object.is(Kind::kSyntax) && object.text.empty()) {
+    if (PythonResult known = array_property(*object.syntax, at.text)) return *known;
+  }
+  const bool of_dtype = object.is(Kind::kString) && is_one_of(at.text, {"bits", "lanes"});  // of tvm.DataType
+  if (std::optional<DType> dtype = of_dtype ? parse_dtype(object.text) : std::nullopt)
+    return python_int(at.text == "bits" ? dtype->bits : dtype->lanes);
   if (is_exporting() && object.is(Kind::kSyntax) && is_one_of(at.text, {"dtype", "ndim"})) {
     if (PythonResult known = at.text == "dtype" ? dtype_of(*object.syntax) : rank_of(*object.syntax)) return *known;
   }
@@ -302,6 +314,7 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
 PythonValue Python::subscript(const Syntax& at) {
   PythonValue object = eval(*at.children[0]);
   const Syntax& only = *at.children[1];
+  if (PythonResult dims = model_dims(object)) object = *dims;
   if (only.kind == SyntaxKind::kSlice) object = expanded(object);
   if (!object.is(Kind::kSyntax) && at.children.size() == 2) {
     PythonResult result;
@@ -313,6 +326,12 @@ PythonValue Python::subscript(const Syntax& at) {
       result = item_of(object, eval(only));
     }
     if (result) return *result;
+  }
+  const PythonValue* method = object.is(Kind::kObject) ? object.object->type->find("__getitem__") : nullptr;
+  if (method && at.children.size() == 2 && only.kind != SyntaxKind::kSlice) {
+    PythonValue bound = *method;
+    bound.object = object.object;
+    return invoke(bound, Args{.positional = {eval(only)}, .places = {only}});
   }
   bool is_shape = is_exporting() && te_functions_ == 0 && object.is(Kind::kSyntax) &&
                   object.syntax->kind == SyntaxKind::kAttribute && object.syntax->text == "shape" &&
@@ -361,6 +380,7 @@ Python::Args Python::arguments(const Syntax& at) {
 PythonValue Python::called(const Syntax& at) {
   const Syntax& callee = *at.children[0];
   if (is_name(callee) && callee.text == "super" && running_ && running_->owner) return base_object();
+  if (sets_attribute(at)) return {};
   bool is_method = callee.kind == SyntaxKind::kAttribute;
   PythonValue object = is_method ? eval(*callee.children[0]) : PythonValue();
   bool of_value = is_method && !object.is(Kind::kSyntax) && !object.is(Kind::kObject) && !object.is(Kind::kClass);
@@ -387,10 +407,12 @@ PythonValue Python::called(const Syntax& at) {
   }
   bool is_run = writes_ || !binders_.empty();  // not in a branch that may not be taken
   if (function.is(Kind::kFunction) && function.function->is_macro) throw PythonUnknown();
+  if (PythonResult result = is_method ? global_var(object, callee.text, args, at) : std::nullopt) return *result;
   if (is_run) {
     if (PythonResult result = applied(function, args)) return *result;
   }
   if (PythonResult result = builtin(function, args, at)) return *result;
+  require_in_library(function, at);
   if (is_run && is_one_of(callee.text, {"emit_te", "call_te", "extern"})) run_for_reader(callee.text, args, at);
   std::vector<const Syntax*> children = {lift(function, callee)};
   bool takes = takes_lambda(callee);
@@ -407,6 +429,18 @@ PythonValue Python::called(const Syntax& at) {
   }
   forget_call(function, args, at);
   return node_like(at, children, heap_, keywords);
+}
+
+// Returns Module.f for Module.get_global_var("f"), which may stand wherever its name stands.
+PythonResult Python::global_var(const PythonValue& module, std::string_view method, const Args& args, const Place& at) {
+  const bool is_one = method == "get_global_var" && module.is(Kind::kSyntax) && is_name(*module.syntax) &&
+                      definitions_.contains(module.syntax->text) && args.positional.size() == 1 &&
+                      args.positional[0].is(Kind::kString);
+  if (!is_one) return std::nullopt;
+  PythonValue result =
+      node_like(heap_.node(SyntaxKind::kAttribute, at, args.positional[0].text), {module.syntax}, heap_);
+  result.text = "global_var";
+  return result;
 }
 
 // Runs the function that a builder or te.extern is given where it can be run; else te reads its statements.
@@ -475,8 +509,15 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
   if (function.text.starts_with(kIntrinsic)) return intrinsic(function.text.substr(kIntrinsic.size()), args, at);
   if (PythonResult result = reflection(function.text, args, at)) return *result;
   if (PythonResult result = args.named.empty() ? higher_order(function.text, args) : std::nullopt) return *result;
+  const bool is_variable = lambdas_ > 0 && is_one_of(function.text, {"tir.Var", "tvm.tir.Var", "tvm.tirx.Var"});
+  if (is_variable && !args.positional.empty() && args.positional[0].is(Kind::kString))  // which tir.Let binds
+    return name_value(fresh(kept_->text(identifier(args.positional[0].text))), at);
+  if (is_one_of(function.text, {"tvm.DataType", "tvm.runtime.DataType"}) && args.positional.size() == 1 &&
+      args.positional[0].is(Kind::kString))
+    return args.positional[0];
   if (function.text == "tvm.testing.parameter" && !args.positional.empty()) return args.positional[0];
   if (function.text == "collections.namedtuple" && args.positional.size() == 2) return named_tuple(args);
+  if (PythonResult result = data_fields(function.text, args)) return *result;
   if (function.text == "dict" && args.positional.empty()) {
     PythonValue result = heap_.list(Kind::kDict, {});
     for (const auto& [name, value] : args.named) set_item(result, heap_.string(name), value, heap_);

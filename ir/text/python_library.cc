@@ -9,9 +9,14 @@
 
 namespace relaxc::text {
 
-// argparse: what a script gets that is run without arguments. A required one has no value.
+// functools.partial, and argparse: what a script gets that is run without arguments. A required one has no value.
 const std::string_view kScriptLibrary = R"python(
 def library():
+    def partial(function, *given, **settings):
+        def partly_given(*rest, **others):
+            return function(*given, *rest, **{**settings, **others})
+        return partly_given
+
     class Namespace:
         def __init__(self):
             pass
@@ -57,6 +62,7 @@ def library():
 
 // Returns the dims of A.shape, A.shape[0] and so on, where the rank of A is known; other values themselves.
 PythonValue Python::expanded(const PythonValue& value) {
+  if (PythonResult dims = model_dims(value)) return *dims;
   bool is_shape = value.is(Kind::kSyntax) && value.syntax->kind == SyntaxKind::kAttribute &&
                   value.syntax->text == "shape" && is_name(*value.syntax->children[0]);
   auto rank = is_shape ? ranks_.find(value.syntax->children[0]->text) : ranks_.end();

@@ -25,9 +25,15 @@ const Syntax* macro_decorator(const Line& line) {
 
 bool is_macro(const Line& line) { return macro_decorator(line) != nullptr; }
 
-// A macro is hygienic, unless it says otherwise: its names mean what they mean where it is defined.
+// A macro is hygienic, unless it says otherwise: its names mean what they mean where, and when, it is defined.
 PythonValue Python::macro_value(const Line& line) {
+  PythonScope& now = scopes_.emplace_back(PythonScope{.parent = scope_});
+  for_each(line, [&](const Syntax& at) {
+    Found found = is_name(at) ? find(at.text) : Found();
+    if (found.value) now.values.insert_or_assign(at.text, *found.value);
+  });
   PythonValue value = function_value(&line, nullptr);
+  value.function->scope = &now;
   value.function->is_macro = true;
   for (const Syntax::Keyword& keyword : macro_decorator(line)->keywords)
     value.function->captures = keyword.name == "hygienic" && keyword.value->text == "False";

@@ -20,7 +20,8 @@ constexpr std::string_view kIntrinsics[] = {
 // Returns the name that the library has for a path below nn; "" for other paths.
 std::string name_in_library(std::string_view path) {
   if (path.starts_with(kTestingPath)) return fmt::format("testing_{}", path.substr(kTestingPath.size()));
-  if (path == "argparse.ArgumentParser") return "ArgumentParser";
+  if (path == "argparse.ArgumentParser" || path == "functools.partial")
+    return std::string(path.substr(path.find('.') + 1));
   if (!path.starts_with(kNnPath)) return {};
   std::string_view name = path.substr(path.rfind('.') + 1);
   bool of_spec = path.find(".spec.") != path.npos;
@@ -35,7 +36,7 @@ PythonScope& Python::library() {
   library_ = &scopes_.emplace_back();
   Diagnostics errors;
   Lines lines;
-  for (std::string_view text : {kNnLibrary, kScriptLibrary}) {
+  for (std::string_view text : {kNnLibrary, kNnLayers, kNnOperators, kScriptLibrary}) {
     SyntaxReader reader(Source{source_.origin, text}, errors);
     Lines read;
     RELAXC_CHECK(reader.next(*kept_, read) && read.size() == 1 && errors.all().empty(), "the library is read");
@@ -62,6 +63,14 @@ PythonResult Python::library_value(std::string_view path) {
   if (name.empty()) return std::nullopt;
   auto found = library().values.find(name);
   return found == library().values.end() ? std::nullopt : PythonResult(found->second);
+}
+
+// Ends the export where a model calls what the library does not have.
+void Python::require_in_library(const PythonValue& function, const Place& at) {
+  if (!is_exporting() || !function.is(Kind::kSyntax) || !function.text.starts_with(kNnPath)) return;
+  stuck_ = heap_.place(at);
+  stuck_why_ = fmt::format("'nn.{}' is not known here", function.text.substr(kNnPath.size()));
+  throw PythonUnknown();
 }
 
 // Returns the method of nn.Tensor for a tensor of a model that is being exported.
@@ -94,6 +103,7 @@ PythonValue Python::begin_function(std::string_view name, const Place& at) {
   made.function->text = name;
   made.function->decorators.push_back(&relax_form("function", at));
   made.outside = std::exchange(out_, &made.body);
+  types_->begin();
   return {};
 }
 
@@ -104,87 +114,70 @@ PythonValue Python::function_param(std::string_view name, const PythonValue& typ
   for (int i = 1; std::ranges::any_of(function.params, is_known); ++i) unique = fmt::format("{}_{}", wanted, i);
   std::string_view kept = *taken_.insert(kept_->text(unique)).first;
   function.params.push_back({heap_.place(at), kept, lift(type, at), nullptr, {}});
-  note_tensor(kept, *function.params.back().annotation);
+  types_->param(kept, *function.params.back().annotation);
   return name_value(kept, at);
 }
 
 // ---- What is known of tensors before the module is read
 
-namespace {
-
-// Returns the name of an operator in a call that the library makes: "nn.relu"; "" for other syntax.
-std::string operator_name(const Syntax& at) {
-  if (!is_call(at)) return {};
-  std::string path = spelling(*at.children[0]);
-  std::string_view prefix = "$R.";
-  return path.starts_with(prefix) ? path.substr(prefix.size()) : "";
+// Returns the type of a value of the model, as the reader infers it.
+std::optional<Type> Python::type_of(const Syntax& at) {
+  std::optional<Expr> value = in_model() ? types_->value(at) : std::nullopt;
+  return value ? std::optional(value->type()) : std::nullopt;
 }
 
-const Syntax* argument(const Syntax& call, size_t position, std::string_view name) {
-  for (const Syntax::Keyword& keyword : call.keywords) {
-    if (keyword.name == name) return keyword.value;
-  }
-  return call.children.size() > position + 1 ? call.children[position + 1] : nullptr;
-}
-
-}  // namespace
-
-// Returns the dtype of a tensor of the model, as a text; nullopt where an operator may change it.
+// Returns the dtype of a tensor of the model, as a text.
 PythonResult Python::dtype_of(const Syntax& at) {
-  if (is_name(at)) {
-    auto known = tensors_.find(at.text);
-    return known == tensors_.end() ? std::nullopt : known->second.dtype;
-  }
-  if (at.kind == SyntaxKind::kSubscript || at.kind == SyntaxKind::kUnary) return dtype_of(*at.children[0]);
-  if (at.kind == SyntaxKind::kBinary) {
-    PythonResult left = dtype_of(*at.children[0]);
-    return left ? left : dtype_of(*at.children[1]);
-  }
-  std::string name = operator_name(at);
-  auto literal = [&](const Syntax* given) -> PythonResult {
-    return given && given->kind == SyntaxKind::kString ? literal_value(*given, heap_) : std::nullopt;
-  };
-  if (name.empty()) return std::nullopt;
-  if (name == "astype" || name == "Tensor" || name == "zeros" || name == "ones")
-    return literal(argument(at, 1, "dtype"));
-  if (const Syntax* type = argument(at, 99, "out_sinfo"); type && operator_name(*type) == "Tensor")
-    return dtype_of(*type);
-  if (const Syntax* stated = argument(at, 99, "out_dtype")) return literal(stated);
-  bool compares = is_one_of(name, {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"});
-  if (compares) return heap_.string("bool");
-  bool keeps = name.starts_with("nn.") ||
-               is_one_of(name, {"add",     "subtract",     "multiply", "divide", "maximum",      "minimum", "matmul",
-                                "reshape", "permute_dims", "take",     "split",  "concat",       "sigmoid", "tanh",
-                                "exp",     "log",          "sqrt",     "square", "negative",     "sum",     "max",
-                                "min",     "expand_dims",  "squeeze",  "repeat", "broadcast_to", "triu"});
-  if (!keeps || at.children.size() < 2) return std::nullopt;
-  const Syntax& first = *at.children[1];
-  return dtype_of(is_list(first) && !first.children.empty() ? *first.children[0] : first);
+  if (auto known = is_name(at) ? tensors_.find(at.text) : tensors_.end(); known != tensors_.end())
+    return known->second.dtype;
+  std::optional<Type> type = type_of(at);
+  std::optional<DType> dtype = type ? tensor_dtype(*type) : std::nullopt;
+  if (const PrimType* scalar = type ? type->as<PrimType>() : nullptr) dtype = scalar->dtype;
+  return dtype ? PythonResult(heap_.string(to_string(*dtype))) : std::nullopt;
 }
 
-// Returns the rank of a tensor of the model; nullopt where an operator may change it.
+// Returns the rank of a tensor of the model.
 PythonResult Python::rank_of(const Syntax& at) {
-  if (is_name(at)) {
-    auto known = tensors_.find(at.text);
-    return known == tensors_.end() ? std::nullopt : known->second.rank;
+  if (auto known = is_name(at) ? tensors_.find(at.text) : tensors_.end(); known != tensors_.end())
+    return known->second.rank;
+  std::optional<Type> type = type_of(at);
+  const int64_t rank = type && type->is<TensorType>() ? known_rank(*type) : -1;
+  return rank >= 0 ? PythonResult(python_int(rank)) : std::nullopt;
+}
+
+// Returns the dims of x.shape of a tensor of the model as a list: numbers, and what means the dims in its type.
+PythonResult Python::model_dims(const PythonValue& shape) {
+  const bool is_shape = in_model() && shape.is(Kind::kSyntax) && shape.syntax->kind == SyntaxKind::kAttribute &&
+                        shape.syntax->text == "shape";
+  std::optional<Type> type = is_shape ? type_of(*shape.syntax->children[0]) : std::nullopt;
+  const std::vector<Expr>* known = type && type->is<TensorType>() ? known_shape(*type) : nullptr;
+  if (!known) return std::nullopt;
+  std::vector<PythonValue> dims;
+  for (size_t i = 0; i < known->size(); ++i) {
+    std::optional<int64_t> number = as_int((*known)[i]);
+    dims.push_back(number ? python_int(*number) : dim_of(shape, python_int(static_cast<int64_t>(i)), *shape.syntax));
   }
-  if (at.kind == SyntaxKind::kBinary) {
-    PythonResult left = rank_of(*at.children[0]), right = rank_of(*at.children[1]);
-    return left && right ? PythonResult(left->whole > right->whole ? *left : *right) : left ? left : right;
-  }
-  std::string name = operator_name(at);
-  if (name == "Tensor" || name == "reshape") {
-    const Syntax* shape = argument(at, name == "Tensor" ? 0 : 1, "shape");
-    return shape && is_list(*shape) ? PythonResult(python_int(std::ssize(shape->children))) : std::nullopt;
-  }
-  bool keeps = name.starts_with("nn.") || is_one_of(name, {"add", "multiply", "astype", "sigmoid", "tanh", "exp",
-                                                           "negative", "square", "sqrt", "permute_dims"});
-  return keeps && at.children.size() > 1 ? rank_of(*at.children[1]) : std::nullopt;
+  return heap_.list(Kind::kList, std::move(dims));
+}
+
+// Returns what TVM's `s == 1` of dims is in a condition: whether both are the same variable. Of other expressions it
+// depends on how they were made.
+std::optional<bool> Python::equal_dims(const PythonValue& a, const PythonValue& b) {
+  if (!in_model() || (!a.is(Kind::kSyntax) && !b.is(Kind::kSyntax))) return std::nullopt;
+  auto scalar = [&](const PythonValue& value) -> std::optional<Expr> {
+    if (value.is_whole()) return int_imm(value.whole, kInt64);
+    std::optional<Expr> known = value.is(Kind::kSyntax) ? types_->value(*value.syntax) : std::nullopt;
+    const bool is_dim = known && known->type().is<PrimType>() && (known->is<Var>() || known->is<IntImm>());
+    return is_dim ? known : std::nullopt;
+  };
+  std::optional<Expr> x = scalar(a), y = scalar(b);
+  if (!x || !y) return std::nullopt;
+  return as_int(*x) && as_int(*y) ? as_int(*x) == as_int(*y) : same_node(*x, *y);
 }
 
 // Remembers what is known of the tensor that a statement of a model binds.
 void Python::note_tensor(std::string_view name, const Syntax& value) {
-  if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank_of(value)});
+  if (is_exporting() && te_functions_ == 0) types_->bind(name, value);
 }
 
 // Ends the function that was begun: its statements are a dataflow block, whose output is the result.
@@ -217,6 +210,20 @@ PythonValue Python::end_function(const PythonValue& result, const PythonValue& i
   return {};
 }
 
+// Returns the number of tir.max_value("float32") and tir.min_value("int8").
+static PythonResult limit_of_dtype(const Syntax& call) {
+  const bool low = call.children[0]->text == "min_value";
+  const Syntax* stated = call.children.size() == 2 ? call.children[1] : nullptr;
+  if ((!low && call.children[0]->text != "max_value") || !stated || stated->kind != SyntaxKind::kString)
+    return std::nullopt;
+  std::optional<DType> dtype = parse_dtype(stated->text.substr(1, stated->text.size() - 2));
+  if (!dtype) return std::nullopt;
+  if (dtype->is_float()) return python_float(low ? -largest_of(*dtype) : largest_of(*dtype));
+  if (!dtype->is_integral() || dtype->bits > 32) return std::nullopt;
+  const int64_t most = (int64_t{1} << (dtype->bits - (dtype->is_int() ? 1 : 0))) - 1;
+  return python_int(low ? (dtype->is_int() ? -most - 1 : 0) : most);
+}
+
 // What the library calls.
 PythonResult Python::intrinsic(std::string_view name, const Args& args, const Place& at) {
   const std::vector<PythonValue>& given = args.positional;
@@ -236,6 +243,7 @@ PythonResult Python::intrinsic(std::string_view name, const Args& args, const Pl
   if (name == "is_type") return python_bool(given.at(0).is(Kind::kSyntax) && given.at(0).text != "int");
   if (name == "number_of") {  // tir.FloatImm("float32", 10) is 10
     const Syntax* call = given.at(0).is(Kind::kSyntax) && is_call(*given.at(0).syntax) ? given.at(0).syntax : nullptr;
+    if (PythonResult limit = call ? limit_of_dtype(*call) : std::nullopt) return limit;
     bool is_number = call && is_one_of(call->children[0]->text, {"FloatImm", "IntImm", "const"});
     if (!is_number) return given.at(0);
     for (const Syntax::Keyword& keyword : call->keywords) {
@@ -263,16 +271,28 @@ PythonResult Python::intrinsic(std::string_view name, const Args& args, const Pl
   throw PythonUnknown();
 }
 
-// Gives b, s, _ = x.shape of a model the dims of the tensor.
+// Gives b, s, _ = x.shape of a model the dims of the tensor, where its rank is not known.
 bool Python::expand_shape(const Syntax& target, const PythonValue& value, const Place& at) {
   bool is_shape = is_exporting() && te_functions_ == 0 && value.is(Kind::kSyntax) &&
                   value.syntax->kind == SyntaxKind::kAttribute && value.syntax->text == "shape";
-  if (!is_shape) return false;
+  if (!is_shape || model_dims(value)) return false;
   for (size_t i = 0; i < target.children.size(); ++i) {
     if (target.children[i]->kind == SyntaxKind::kStarred) throw PythonUnknown();
     assign_to(*target.children[i], dim_of(value, python_int(static_cast<int64_t>(i)), at), at);
   }
   return true;
+}
+
+// Returns the tensor under a name, which its dims need: op.relu(x).shape, (x + y).shape.
+PythonValue Python::shaped(const PythonValue& tensor, const Place& at) {
+  const bool needs_name = in_model() && writes_ && tensor.is(Kind::kSyntax) && tensor.text.empty() &&
+                          !is_name(*tensor.syntax) && type_of(*tensor.syntax) &&
+                          type_of(*tensor.syntax)->is<TensorType>();
+  if (!needs_name) return tensor;
+  std::string_view name = fresh("x");
+  write(assignment(at, name, tensor));
+  note_tensor(name, *tensor.syntax);
+  return name_value(name, at);
 }
 
 // Returns x.shape[i] of a tensor of a model, which means the dim of its type.

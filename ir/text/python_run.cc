@@ -51,8 +51,8 @@ bool is_exception(std::string_view type, std::string_view wanted) {
 
 }  // namespace
 
-Python::Python(const Source& source, Diagnostics& diagnostics)
-    : source_(source), reader_(source, diagnostics), diagnostics_(diagnostics) {
+Python::Python(const Source& source, Diagnostics& diagnostics, std::unique_ptr<ModelTypes> types)
+    : source_(source), reader_(source, diagnostics), diagnostics_(diagnostics), types_(std::move(types)) {
   heap_.allow(source.text.size() * 50);
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 #include <memory>
 
+#include "ir/text/model_types.h"
 #include "ir/text/python_lines.h"
 #include "ir/text/python_value.h"
 
@@ -48,7 +49,8 @@ struct PythonFunction {
 
 class Python {
  public:
-  Python(const Source& source, Diagnostics& diagnostics);
+  Python(const Source& source, Diagnostics& diagnostics,
+         std::unique_ptr<ModelTypes> types = std::make_unique<ModelTypes>());
   // As SyntaxReader::next. `withheld`: the statement that was read comes later, or not at all.
   bool next(SyntaxTree& tree, Lines& out);
   bool in_class() const { return !ended_ && reader_.in_class(); }
@@ -124,11 +126,13 @@ class Python {
   PythonValue invoke(const PythonValue& function, Args args);
   PythonValue instantiate(PythonClass& type, const Args& args);
   PythonResult named_tuple(const Args& args);
+  PythonResult data_fields(std::string_view name, const Args& args);
   void set_fields(PythonClass& type, PythonObject& object, const Args& args);
   PythonValue default_of(const PythonValue& value);
   PythonValue base_object();
   void set_member(const PythonValue& owner, std::string_view name, const PythonValue& value);
   PythonResult reflection(std::string_view name, const Args& args, const Place& at);
+  bool sets_attribute(const Syntax& at);
 
   // ---- python_nn.cc: what relax.frontend.nn makes
   struct Exported {  // a function that is being made
@@ -138,6 +142,7 @@ class Python {
   };
   PythonScope& library();
   PythonResult library_value(std::string_view path);
+  void require_in_library(const PythonValue& function, const Place& at);
   PythonResult tensor_method(const PythonValue& object, std::string_view name);
   PythonResult intrinsic(std::string_view name, const Args& args, const Place& at);
   PythonValue begin_function(std::string_view name, const Place& at);
@@ -146,10 +151,15 @@ class Python {
   const Syntax& relax_form(std::string_view name, const Place& at);
   const Syntax& relax_call(std::string_view name, const std::vector<const Syntax*>& args, const Place& at);
   bool is_exporting() const { return !exported_.empty(); }
+  bool in_model() const { return is_exporting() && te_functions_ == 0 && binders_.empty(); }
+  std::optional<Type> type_of(const Syntax& at);
   PythonResult dtype_of(const Syntax& at);
   PythonResult rank_of(const Syntax& at);
+  PythonResult model_dims(const PythonValue& shape);
+  std::optional<bool> equal_dims(const PythonValue& a, const PythonValue& b);
   void note_tensor(std::string_view name, const Syntax& value);
   PythonValue dim_of(const PythonValue& shape, const PythonValue& index, const Place& at);
+  PythonValue shaped(const PythonValue& tensor, const Place& at);
   bool report_stuck(const Place& at);
   bool expand_shape(const Syntax& target, const PythonValue& value, const Place& at);
 
@@ -161,6 +171,8 @@ class Python {
   void note_library(const PythonValue& value, std::string_view name);
   bool is_tensor_library(std::string_view root) const;
   bool is_te_tensor(const Syntax& at) const;
+  bool is_array(const Syntax& at) const;
+  PythonResult array_property(const Syntax& array, std::string_view name);
   bool is_plain(const PythonValue& value) const;
 
   // ---- python_scope.cc: names, functions, effects
@@ -169,6 +181,7 @@ class Python {
   PythonScope& scope_of(std::string_view name);
   const Syntax* path_of_tvm(std::string_view path, const Place& at);
   PythonValue value_of(const Syntax& at);
+  PythonValue of_library(PythonValue named, const Place& at);
   PythonValue name_value(std::string_view name, const Place& at);
   bool is_captured(const PythonValue& value) const;
   void bind(std::string_view name, PythonValue value);
@@ -205,6 +218,7 @@ class Python {
   PythonValue subscript(const Syntax& at);
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
+  PythonResult global_var(const PythonValue& module, std::string_view method, const Args& args, const Place& at);
   void run_for_reader(std::string_view form, Args& args, const Place& at);
   void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
@@ -225,6 +239,7 @@ class Python {
   const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
   const Syntax* lambda_of(PythonFunction& function, const Place& at);
+  void keep_function(const Line& line);
   std::string_view function_for_te(PythonFunction& function);
   void run_for_te(Args& args, const Place& at);
   bool calls_function(const PythonFunction& function);
@@ -265,11 +280,13 @@ class Python {
   Line* open_class_ = nullptr;      // whose statements are being read
   PythonScope* library_ = nullptr;  // that of python_nn.cc, once it is needed
   std::deque<Exported> exported_;
+  std::unique_ptr<ModelTypes> types_;
   struct Tensor {
     PythonResult dtype, rank;
   };
-  std::map<std::string_view, Tensor> tensors_;  // of models, by their names
+  std::map<std::string_view, Tensor> tensors_;  // of functions of te in models, by their names
   std::vector<Diagnostic> model_errors_;
+  std::string stuck_why_;
   std::optional<Place> stuck_;  // the innermost statement of a model that is not known
   Place call_place_{};          // of the innermost call
   PythonScope* scope_ = &scopes_.front();
@@ -279,6 +296,7 @@ class Python {
   std::set<std::string_view> aliased_;                      // of those the ones that other names of Python mean, too
   std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
   std::set<std::string_view> schedules_;
+  std::set<std::string_view> arrays_;              // names of arrays of numpy
   std::set<std::string_view> te_tensors_;          // names of tensors that te or topi made
   std::map<std::string_view, int64_t> ranks_;      // of tensors of te and of relax.Var, by their names
   std::map<std::string_view, int64_t> numbers_;    // of fresh names
@@ -305,7 +323,7 @@ class Python {
   std::vector<Line*> frames_;            // heads of statements that Python builds, by their numbers
   int statements_ = 0;                   // functions that build statements of a program, and are being run
   std::optional<int64_t> element_rank_;  // how many indices lambda *i of a te.compute gets
-  int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0, macros_ = 0;
+  int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0, macros_ = 0, lambdas_ = 0;
   bool withheld_ = false, ended_ = false;
 };
 

@@ -84,7 +84,9 @@ const Syntax* Python::path_of_tvm(std::string_view path, const Place& at) {
   constexpr std::string_view kPackages[] = {"tvm.relax.", "tvm.te.",    "tvm.tir.",
                                             "tvm.tirx.",  "tvm.s_tir.", "tvm.topi."};
   bool is_part = std::ranges::any_of(kPackages, [&](std::string_view package) { return path.starts_with(package); });
-  if (!is_part || path.starts_with("tvm.relax.frontend") || path.starts_with("tvm.relax.testing")) return nullptr;
+  const bool is_script = path.find(".script.") != path.npos;  // tvm.relax.script.ir_builder, forms of which R means
+  if (!is_part || is_script || path.starts_with("tvm.relax.frontend") || path.starts_with("tvm.relax.testing"))
+    return nullptr;
   const Syntax* result = nullptr;
   for (size_t from = 0; from < path.size();) {
     size_t end = std::min(path.find('.', from), path.size());
@@ -94,6 +96,15 @@ const Syntax* Python::path_of_tvm(std::string_view path, const Place& at) {
     from = end + 1;
   }
   return result;
+}
+
+// Returns what a name of a library stands for, whose path is known.
+PythonValue Python::of_library(PythonValue named, const Place& at) {
+  if (reaches_all(named.text)) forget_everything(at);
+  if (const Syntax* whole = path_of_tvm(named.text, at)) named.syntax = whole;
+  if (PythonResult known = library_value(named.text)) return *known;
+  if (PythonResult known = library_constant(named.text)) return *known;
+  return named;
 }
 
 PythonValue Python::value_of(const Syntax& at) {
@@ -115,11 +126,7 @@ PythonValue Python::value_of(const Syntax& at) {
     auto library = libraries_.find(name);
     if (!taken_.contains(name))
       result.text = library != libraries_.end() ? library->second : name == "np" ? "numpy" : name;
-    if (reaches_all(result.text)) forget_everything(at);
-    if (const Syntax* whole = path_of_tvm(result.text, at)) result.syntax = whole;
-    if (PythonResult known = library_value(result.text)) return *known;
-    if (PythonResult known = library_constant(result.text)) return *known;
-    return result;
+    return of_library(result, at);
   }
   PythonValue value = *found.value;
   if (value.items && value.items->computed != 0) return heap_.computed(name, at, value.items->computed);
@@ -131,6 +138,12 @@ PythonValue Python::value_of(const Syntax& at) {
     if (value.syntax) *captured_ += fmt::format("{} ", value.syntax->text);
   }
   if (!value.is(Kind::kSyntax)) return value;
+  bool is_import = !value.text.empty() && is_name(*value.syntax) && value.syntax->text == name;  // of a function
+  if (is_import) {
+    PythonValue result = name_value(name, at);
+    result.text = value.text;
+    return of_library(result, at);
+  }
   if (is_captured(value)) return heap_.computed(name, at, at.line);
   if (!is_name(*value.syntax)) return value;
   Syntax& copy = heap_.node(SyntaxKind::kName, at, value.syntax->text);
@@ -165,7 +178,9 @@ std::string_view Python::fresh(std::string_view name) {
   };
   std::string result;
   for (int64_t& i = numbers_[name]; result.empty() || is_used(result);) result = fmt::format("{}_{}", name, ++i);
-  return *taken_.insert(kept_->text(result)).first;
+  std::string_view made = *taken_.insert(kept_->text(result)).first;
+  kept_->made(made, name);
+  return made;
 }
 
 // Returns the name under which a written statement binds the name: one that no other value has.

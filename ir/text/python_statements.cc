@@ -188,7 +188,7 @@ void Python::run_extern(Args& args, const Place& at) {
   line.body = std::move(lines);
   line.text = fresh(function.function->line ? function.function->line->text : std::string_view("statements"));
   line.decorators.push_back(&heap_.node(SyntaxKind::kName, at, kExternStatements));
-  functions_out_.push_back(&line);
+  keep_function(line);
   function = name_value(line.text, at);
 }
 

@@ -46,8 +46,9 @@ bool has_size(const PythonValue& value) { return value.is(Kind::kString) || valu
 
 // Returns the list that an object such as nn.ModuleList holds; other values themselves.
 const PythonValue& listed(const PythonValue& value) {
-  const PythonValue* held =
-      value.is(Kind::kObject) && value.object->type->is_a("ModuleList") ? value.object->find("modules") : nullptr;
+  const bool holds =
+      value.is(Kind::kObject) && (value.object->type->is_a("ModuleList") || value.object->type->is_a("ModuleDict"));
+  const PythonValue* held = holds ? value.object->find("modules") : nullptr;
   return held && held->items ? *held : value;
 }
 
@@ -57,10 +58,20 @@ std::optional<size_t> position_of(int64_t index, int64_t size) {
   return index >= 0 && index < size ? std::optional(static_cast<size_t>(index)) : std::nullopt;
 }
 
+// Returns whether keys of a dictionary are the same; names of what a library made are keys, too: {freq: value}.
+std::optional<bool> same_key(const PythonValue& a, const PythonValue& b, PythonHeap& heap) {
+  auto is_thing = [](const PythonValue& v) {
+    return v.is(Kind::kSyntax) && v.syntax && is_name(*v.syntax) && v.syntax->computed == 0;
+  };
+  if (is_thing(a) && is_thing(b)) return a.syntax->text == b.syntax->text;
+  if (is_thing(a) != is_thing(b) && is_known(is_thing(a) ? b : a)) return false;
+  return equal_values(a, b, heap);
+}
+
 // Returns the position of the key in a dictionary, or its size; nullopt where that is not known.
 std::optional<size_t> find_key(const std::vector<PythonValue>& entries, const PythonValue& key, PythonHeap& heap) {
   for (size_t i = 0; i + 1 < entries.size(); i += 2) {
-    std::optional<bool> same = equal_values(entries[i], key, heap);
+    std::optional<bool> same = same_key(entries[i], key, heap);
     if (!same) return std::nullopt;
     if (*same) return i;
   }
@@ -275,10 +286,21 @@ std::optional<std::vector<PythonValue>> iterate(const PythonValue& whole, Python
 
 PythonResult item_of(const PythonValue& whole, const PythonValue& index) {
   const PythonValue& object = listed(whole);
-  if (!is_known(object) || !is_known(index)) return std::nullopt;
+  if (!is_known(object)) return std::nullopt;
+  if (object.is(Kind::kDict) && index.is(Kind::kSyntax)) {
+    for (size_t i = 0; i + 1 < object.items->values.size(); i += 2) {
+      const PythonValue& key = object.items->values[i];
+      const bool same = index.syntax && key.is(Kind::kSyntax) && is_name(*key.syntax) && is_name(*index.syntax) &&
+                        key.syntax->text == index.syntax->text && index.syntax->computed == 0;
+      if (same) return object.items->values[i + 1];
+    }
+    return std::nullopt;
+  }
+  if (!is_known(index)) return std::nullopt;
   if (object.is(Kind::kDict)) {
     for (size_t i = 0; i + 1 < object.items->values.size(); i += 2) {
       const PythonValue& key = object.items->values[i];
+      if (key.is(Kind::kSyntax)) continue;
       bool is_simple = key.is_number() || key.is(Kind::kString) || key.is(Kind::kNone);
       if (!is_simple) return std::nullopt;
       bool same = key.is(Kind::kString) ? index.is(Kind::kString) && key.text == index.text
@@ -288,6 +310,11 @@ PythonResult item_of(const PythonValue& whole, const PythonValue& index) {
     }
     throw PythonRaised{"KeyError"};
   }
+  if (index.is_whole() && object.is(Kind::kString)) {
+    auto position = position_of(index.whole, size_of(object));
+    if (!position) throw PythonRaised{"IndexError"};
+    return PythonValue{.kind = Kind::kString, .text = object.text.substr(*position, 1)};
+  }
   if (!index.is_whole() || !object.items) return std::nullopt;
   auto position = position_of(index.whole, size_of(object));
   if (!position) throw PythonRaised{"IndexError"};
@@ -296,7 +323,8 @@ PythonResult item_of(const PythonValue& whole, const PythonValue& index) {
   return python_int(range[0].whole + static_cast<int64_t>(*position) * range[2].whole);
 }
 
-PythonResult slice_of(const PythonValue& object, const std::vector<PythonValue>& bounds, PythonHeap& heap) {
+PythonResult slice_of(const PythonValue& whole, const std::vector<PythonValue>& bounds, PythonHeap& heap) {
+  const PythonValue& object = listed(whole);
   bool fits = is_known(object) && (object.is_list() || object.is(Kind::kString)) &&
               std::ranges::all_of(bounds, [](const PythonValue& v) { return v.is(Kind::kNone) || v.is_whole(); });
   if (!fits) return std::nullopt;
@@ -318,7 +346,7 @@ PythonResult slice_of(const PythonValue& object, const std::vector<PythonValue>&
 }
 
 bool set_item(const PythonValue& object, const PythonValue& index, const PythonValue& value, PythonHeap& heap) {
-  if (!object.can_change() || !is_known(object) || !is_known(index)) return false;
+  if (!object.can_change() || !is_known(object)) return false;
   std::vector<PythonValue>& values = object.items->values;
   heap.spend(1);
   if (object.is(Kind::kList)) {
@@ -328,7 +356,7 @@ bool set_item(const PythonValue& object, const PythonValue& index, const PythonV
     values[*position] = value;
     return true;
   }
-  std::optional<size_t> position = find_key(values, index, heap);
+  std::optional<size_t> position = same_key(index, index, heap) == true ? find_key(values, index, heap) : std::nullopt;
   if (!position) return false;
   if (*position == values.size()) values.insert(values.end(), {index, value});
   values[*position + 1] = value;

@@ -103,6 +103,7 @@ const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
   Syntax& result = heap_.node(SyntaxKind::kLambda, at);
   PythonScope& params = scopes_.emplace_back(PythonScope{.writes = true});
   Temporarily unwritten(writes_, false);
+  Temporarily inside(lambdas_, lambdas_ + 1);
   Binder binder(binders_, &params);
   Args args;
   for (const Param& param : params_of(function)) {
@@ -132,6 +133,12 @@ const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
   return &result;
 }
 
+// Gives the reader a function of te, which what is written names.
+void Python::keep_function(const Line& line) {
+  functions_out_.push_back(&line);
+  types_->function(line);
+}
+
 // Writes the function for te, which reads its statements, with the values that its names have now.
 std::string_view Python::function_for_te(PythonFunction& function) {
   if (function.active) return function.name;
@@ -148,13 +155,14 @@ std::string_view Python::function_for_te(PythonFunction& function) {
   Temporarily alone(binders_, {});
   Line& line = kept_->line();
   line = written(*function.line);
+  if (function.of_library) static_cast<Place&>(line) = call_place_;
   line.text = function.name;
   function.used = true;
   if (!before.empty() && captured == function.captured) return function.name = before;
   function.captured = captured;
   line.decorators.clear();
   taken_.insert(function.name);
-  functions_out_.push_back(&line);
+  keep_function(line);
   return function.name;
 }
 
@@ -264,7 +272,7 @@ void Python::run_for_te(Args& args, const Place& at) {
   }
   line.body = std::move(lines);
   line.decorators.push_back(&heap_.node(SyntaxKind::kName, line, kWrittenForTe));
-  functions_out_.push_back(&line);
+  keep_function(line);
   auto is_hint = [](const auto& each) { return each.first == "primfunc_name_hint"; };
   if (std::ranges::none_of(outer.named, is_hint))
     outer.named.emplace_back("primfunc_name_hint", heap_.string(own_name));

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <memory_resource>
 #include <set>
 #include <span>
@@ -158,6 +159,12 @@ class SyntaxTree {
     char* copy = static_cast<char*>(memory_.allocate(made.size(), 1));
     return {copy, made.copy(copy, made.size())};
   }
+  // Remembers, and returns, the name that the text has for one that is made: "x" for "x_1".
+  void made(std::string_view name, std::string_view of) { made_.emplace(name, of); }
+  std::string_view written(std::string_view name) const {
+    auto found = made_.find(name);
+    return found == made_.end() ? name : written(found->second);
+  }
   void clear() {
     lines_.clear();
     memory_.release();
@@ -170,6 +177,7 @@ class SyntaxTree {
   static constexpr size_t kFirst = 1 << 18;
   std::pmr::monotonic_buffer_resource memory_{first_.get(), kFirst};
   std::deque<Line> lines_;
+  std::map<std::string, std::string, std::less<>> made_;
 };
 
 // Python's operators from the loosest to the tightest.

@@ -202,6 +202,7 @@ void add_contractions(std::vector<Case>& cases) {
   };
   conv("nn.conv1d", "", "n,c,l", "6,c,3", {{"padding", List{1}}});
   conv("nn.conv1d", "strided", "n,3,l", "m,3,3", {{"strides", List{2}}, {"dilation", List{2}}});
+  conv("nn.conv1d", "in blocks", "n,64,l", "80,64,3", {{"strides", List{2}}, {"padding", List{1, 2}}});
   conv("nn.conv2d", "3x3", "n,4,h,w", "16,4,3,3", {{"padding", List{1}}});
   conv("nn.conv2d", "symbolic channels", "n,c,h,w", "m,c,3,3", {{"padding", List{1}}});
   conv("nn.conv2d", "1x1", "n,8,h,w", "20,8,1,1", {});

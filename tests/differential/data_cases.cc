@@ -102,7 +102,7 @@ void add_splits_and_pads(std::vector<Case>& cases) {
                           [](Graph& g) -> std::vector<Expr> { return {g.input("n,3"), g.shape("1,2,0,0")}; },
                           {{"pad_mode", "edge"}}));
   cases.back().sizes = {{{"n", 0}}};
-  pad("constant", " crop", {-1, 2, 1, -2});
+  for (const char* mode : {"constant", "reflect", "edge", "wrap"}) pad(mode, " crop", {-1, 2, 1, -2});
   cases.push_back(op_case("dyn.pad", "symbolic", [](Graph& g) -> std::vector<Expr> {
     g.input("b");
     return {g.input("n,m"), g.shape("b,1,0,b"), g.input("")};

@@ -415,6 +415,25 @@ class Mine:
   CHECK(checked("(\"abc\")").exit_code == 1);
 }
 
+TEST_CASE("check looks at the indices of kernels", "[tools]") {
+  OwnKernels folder;
+  auto checked = [&](const std::string& row) {
+    return own_kernels_tool({"check", folder.write("k.py", R"(@S.implements("nn.relu")
+@T.prim_func
+def mine(x: T.Buffer(("n", 8), "float32"), y: T.Buffer(("n", 8), "float32")):
+    for i, j in T.grid(n, 8):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = T.max(x[vi, )" + row + R"(], T.float32(0))
+)")});
+  };
+  Outcome wrong = checked("vj + 1");
+  INFO(wrong.out << wrong.err);
+  CHECK(contains(wrong.err, "k.py:7:31: warning: buffer 'x': index vj + 1 of dim 1 is 8 where j = 7 of [0, 8)"));
+  CHECK(contains(wrong.out, "1 kernels and patterns, no errors, 1 warnings"));
+  CHECK(checked("vj").err.empty());
+}
+
 TEST_CASE("rules of a file are passes by name", "[tools]") {
   OwnKernels folder;
   std::string rules = folder.write("rules.py", kRules), model = folder.perceptron();

@@ -116,6 +116,25 @@ bool do_meet(const LoopAccess& store, const LoopAccess& other, const VarRef& loo
   return true;
 }
 
+// Returns how far two values of the loop's variable are apart at most, where that is known. The range of the loop may
+// depend on loops around it that run.
+std::optional<int64_t> most_apart(const std::vector<LoopRange>& loops, const VarRef& loop, const Analyzer& facts) {
+  auto own = std::ranges::find_if(loops, [&](const LoopRange& each) { return same_node(each.var, loop); });
+  if (own == loops.end()) return std::nullopt;
+  const Range& range = own->range;
+  const Expr last = range.min + cast_to(range.extent, dtype_of(range.min)) - int_imm(1, dtype_of(range.min));
+  auto moves_it = [&](const LoopRange& outer) {
+    return uses_var(range.min, outer.var) || uses_var(range.extent, outer.var);
+  };
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (std::none_of(loops.begin(), own, moves_it)) {
+    const int64_t extent = facts.bounds(range.extent).max;
+    return extent > 0 && extent < kMost ? std::optional(extent - 1) : std::nullopt;
+  }
+  const int64_t least = facts.bounds(range.min).min, most = facts.bounds(last).max;
+  return least > -kMost && most < kMost && most >= least ? std::optional(most - least) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Distances> distances(const LoopAccess& store, const LoopAccess& other, const VarRef& loop,
@@ -129,9 +148,7 @@ std::optional<Distances> distances(const LoopAccess& store, const LoopAccess& ot
     result.range = {std::max(result.range.min, range.min), std::min(result.range.max, range.max)};
   };
   for (size_t d = 0; d < to.size(); ++d) limit(compare(to[d], from[d], loop, facts));
-  auto own = std::ranges::find_if(store.loops, [&](const LoopRange& each) { return same_node(each.var, loop); });
-  const int64_t most = own == store.loops.end() ? kNoMax : around.bounds(own->range.extent).max;
-  if (most > 0 && most != kNoMax) limit({1 - most, most - 1});
+  if (auto most = most_apart(store.loops, loop, around)) limit({-*most, *most});
   if (result.range.min > result.range.max) return std::nullopt;
   result.is_certain = result.range.min == result.range.max && do_meet(store, other, loop, result.range.min, around);
   return result;
