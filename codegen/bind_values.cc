@@ -93,8 +93,9 @@ IRModule with_params_bound(IRModule module, const std::string& function, const s
     if (!std::ranges::count(names, param)) fail({}, "'{}' has no param '{}'; it has: {}", name, param, joined(names));
   copy.params = std::move(params);
   if (shown) copy.attrs.set(attr_names::kInputNames, to_attr(open));
+  const std::string otherwise = copy.attrs.get_string(attr_names::kOtherwise, "");
   found = substitute(make_function(std::move(copy), found.span()), bound);
-  return module;
+  return module.functions.contains(otherwise) ? with_params_bound(std::move(module), otherwise, values) : module;
 }
 
 }  // namespace relaxc

@@ -295,15 +295,6 @@ class FunctionLowering {
     const Select* choice = values->values[0].as<Select>();
     return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
   }
-  // Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do.
-  static std::string dims_of_check(const Binding& binding) {
-    constexpr size_t kLongest = 60;
-    const Expr &actual = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
-    std::string dims = fmt::format(" ({} and {})", print_expr(actual), print_expr(expected));
-    bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos &&
-                    !holds<Select>(actual) && !holds<Select>(expected);
-    return is_plain ? dims : std::string();
-  }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
@@ -588,6 +579,8 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
     FunctionLowering(module, builder, constants, entry, *graph).run();
     if (const AttrValue* bytes = (*graph)->attrs.find(attr_names::kArenaBytes))
       builder.set_metadata("arena_bytes." + entry, *bytes->as<std::string>());
+    const std::string otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
+    if (module.functions.contains(otherwise)) builder.set_metadata(std::string(vm::kOtherwiseKey) + entry, otherwise);
   }
   const AttrValue* refused = module.attrs.find(attr_names::kRefused);
   if (const Attrs* reasons = refused ? refused->as<Attrs>() : nullptr) {

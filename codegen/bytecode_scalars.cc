@@ -181,4 +181,15 @@ std::vector<Scalar> ScalarLowering::scalars(const std::vector<Expr>& exprs) {
   return map_each(exprs, [&](const Expr& expr) { return scalar(expr); });
 }
 
+std::string dims_of_check(const Binding& binding) {
+  constexpr size_t kLongest = 60;
+  const Expr &value = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
+  const Select* choice = value.as<Select>();
+  const Expr& actual = choice && structural_equal(choice->a, expected) ? choice->b : value;
+  std::string dims = fmt::format(" ({} and {})", print_expr(actual), print_expr(expected));
+  bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos && !holds<Select>(actual) &&
+                  !holds<Select>(expected);
+  return is_plain ? dims : std::string();
+}
+
 }  // namespace relaxc::codegen

@@ -55,4 +55,8 @@ class ScalarLowering {
   std::unordered_map<uint64_t, std::vector<size_t>> computed_by_hash_;  // positions; some may be out of date
 };
 
+// Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do. Where
+// `m if CONDITION else n` is not m, it is n.
+std::string dims_of_check(const Binding& binding);
+
 }  // namespace relaxc::codegen

@@ -149,12 +149,16 @@ class Lifter final : public GraphRewriter {
     std::ranges::stable_partition(values, [](const VarRef& value) { return value.type().is<PrimType>(); });
     return make_global(name, var, function, values, dims);
   }
-  // Returns the dims that the types of params and casts bind.
+  // Returns the dims that the types of params and casts bind, or compare where they are scalars from outside. Scalars
+  // that the function computes are its own already.
   static std::vector<VarRef> bound_dims(const FunctionRef& function) {
     std::vector<VarRef> result;
+    VarSet computed;
+    for_each_binding(function->body, [&](const Binding& binding) { computed.insert(binding.var.get()); });
     auto add = [&](const Type& type) {
       walk(type, [&](const Ref<Var>& var) {
-        if (var.type().is<PrimType>() && std::ranges::none_of(result, is_same(var))) result.push_back(var);
+        bool is_new = !computed.contains(var.get()) && std::ranges::none_of(result, is_same(var));
+        if (var.type().is<PrimType>() && is_new) result.push_back(var);
       });
     };
     for (const VarRef& param : function->params) add(param.type());

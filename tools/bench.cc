@@ -77,7 +77,7 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   double compile_s = (now_ms() - start) / 1000;
   const vm::Function& function = program.function(settings.function);
   Measured session{{}, Session(program, {.pool = pool}), function.name};
-  std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
   for (int i = 0; i < options.warmup; ++i) session.run(inputs);
   return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s};
 }

@@ -68,9 +68,9 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
-  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
+  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs, settings.dims)
                                                             : read_inputs(options.test_data, function.inputs);
-  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs);
+  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs, settings.dims);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);

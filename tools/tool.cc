@@ -291,9 +291,11 @@ static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
          std::ranges::any_of(info.fields, [&](const vm::ValueInfo& field) { return has_dim(field, name); });
 }
 
-// Reports a name of --dim that no input has.
-static void check_names(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs) {
+// Reports a name of --dim that no input has. Those of `fixed` are numbers there.
+static void check_names(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs,
+                        const std::map<std::string, int64_t>& fixed) {
   for (const auto& [name, value] : dims) {
+    if (fixed.contains(name)) continue;
     if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
       continue;
     fail({}, "no input has a dim '{}'; the inputs are {}", name,
@@ -309,11 +311,12 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
 }
 
-void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const {
+void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,
+                         const std::map<std::string, int64_t>& fixed) const {
   if (!named.empty() || !positional.empty())
     throw CLI::ValidationError("the folder of reference data has the inputs; leave out --input and --input-pb");
   const std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  check_names(dim_values, inputs);
+  check_names(dim_values, inputs, fixed);
   for (size_t i = 0; i < std::min(inputs.size(), given.size()); ++i) {
     const Tensor* tensor = given[i].get_if<Tensor>();
     if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
@@ -416,9 +419,10 @@ std::map<std::string, Type> InputOptions::types(const std::vector<vm::ValueInfo>
   return result;
 }
 
-std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs) const {
+std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs,
+                                          const std::map<std::string, int64_t>& fixed) const {
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  check_names(dim_values, inputs);
+  check_names(dim_values, inputs, fixed);
   return InputMaker(std::move(dim_values), seed).make(inputs, given(inputs));
 }
 

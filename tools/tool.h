@@ -72,9 +72,12 @@ struct InputOptions {
   void add_to(CLI::App& app);
   // Returns the options with names of buffers in place of the handles by which the programs of a text get them.
   InputOptions with_buffer_names(const std::string& model) const;
-  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
+  // Dims of these names are numbers in the types of the inputs.
+  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs,
+                              const std::map<std::string, int64_t>& fixed = {}) const;
   // Reports options that contradict the inputs of a folder of reference data.
-  void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const;
+  void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,
+             const std::map<std::string, int64_t>& fixed = {}) const;
   // Returns the types of the tensors and sequences of tensors among the inputs that are given, or that lie in the
   // folder of reference data, unless its name is empty. Their dims are numbers.
   std::map<std::string, Type> types(const std::vector<vm::ValueInfo>& inputs, const std::string& folder) const;

@@ -18,6 +18,11 @@ struct RuntimeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Dims that do not fit.
+struct ShapeError : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+
 // Use: throw_runtime_error("input '{}': dtype is {}, expected {}", name, a, b).
 template <class... Args>
 [[noreturn]] void throw_runtime_error(fmt::format_string<Args...> format, Args&&... args) {

@@ -59,7 +59,9 @@ struct KernelInfo {
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };
 
-inline constexpr std::string_view kRefusedKey = "refused.";
+// Keys of Executable::metadata: kRefusedKey + NAME says why the module's NAME cannot be run, kOtherwiseKey + NAME is the
+// function that runs instead where dims fail the checks of NAME.
+inline constexpr std::string_view kRefusedKey = "refused.", kOtherwiseKey = "otherwise.";
 
 struct Executable {
   std::vector<Function> functions;
@@ -68,7 +70,7 @@ struct Executable {
   std::vector<std::string> builtins;
   std::vector<std::string> strings;
   std::vector<Tensor> constants;                // read-only; may be views of a mapped file
-  std::map<std::string, std::string> metadata;  // kRefusedKey + NAME: why the module's NAME cannot be run
+  std::map<std::string, std::string> metadata;
 
   const Function* find_function(std::string_view name) const;  // null when there is none
   // Returns "main", or the only public function; null when there is neither.

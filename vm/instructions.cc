@@ -28,11 +28,16 @@ DType known_dtype(Word word) {
   return {static_cast<DTypeCode>(word & 0xff), static_cast<uint8_t>(word >> 8), static_cast<uint16_t>(word >> 16)};
 }
 
+template <class... Args>
+[[noreturn]] void throw_shape_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw ShapeError(fmt::format(format, std::forward<Args>(args)...));
+}
+
 // A context that has places for both numbers is the whole message.
 bool is_sentence(const std::string& context) { return context.find("{}") != std::string::npos; }
 [[noreturn]] void throw_as_sentence(const std::string& context, int64_t actual, int64_t expected) {
   const int64_t values[] = {actual, expected};
-  throw RuntimeError(with_values(context, values));
+  throw ShapeError(with_values(context, values));
 }
 
 }  // namespace
@@ -122,15 +127,15 @@ struct Interpreter::Instructions {
     ListWords pattern = in.list<"pattern">();
     const std::string& context = in.string<"context">();
     if (shape.size() != pattern.size)
-      throw_runtime_error("{}: has {} dims, expected {}", context, shape.size(), pattern.size);
+      throw_shape_error("{}: has {} dims, expected {}", context, shape.size(), pattern.size);
     Frame& frame = in.frame();
     for (size_t i = 0; i < pattern.size; ++i) {
       Word operand = pattern.value(i);
       switch (static_cast<MatchAction>(pattern.element(i)[0])) {
         case MatchAction::kBind:
           if (shape[i] < 0)
-            throw_runtime_error("{}: {} is {}, expected a non-negative number", context,
-                                frame.dim_text(i, frame.slot_name(operand)), shape[i]);
+            throw_shape_error("{}: {} is {}, expected a non-negative number", context,
+                              frame.dim_text(i, frame.slot_name(operand)), shape[i]);
           frame.slot(operand) = shape[i];
           break;
         case MatchAction::kCheckSlot:
@@ -138,7 +143,7 @@ struct Interpreter::Instructions {
           break;
         case MatchAction::kCheckImm:
           if (shape[i] != operand && is_sentence(context)) throw_as_sentence(context, shape[i], operand);
-          if (shape[i] != operand) throw_runtime_error("{}: dim {} is {}, expected {}", context, i, shape[i], operand);
+          if (shape[i] != operand) throw_shape_error("{}: dim {} is {}, expected {}", context, i, shape[i], operand);
           break;
         case MatchAction::kSkip:
           break;
@@ -160,7 +165,7 @@ struct Interpreter::Instructions {
       if (context.starts_with("input "))
         message += "; types that are given when compiling (--type) may tell them apart";
     }
-    throw RuntimeError(message);
+    throw ShapeError(message);
   }
 
   void run(In<Opcode::kCheckTensor> in) {

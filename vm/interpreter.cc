@@ -53,8 +53,10 @@ relaxc_value result_of(const Value& value) {
 }
 
 // An error whose message already names its place.
-struct PlacedError : RuntimeError {
-  using RuntimeError::RuntimeError;
+struct Placed {};
+template <class Error>
+struct PlacedError : Error, Placed {
+  using Error::Error;
 };
 
 }  // namespace
@@ -157,12 +159,13 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
   const Word* pc = frame->code;
   try {
     run_code(*frame, pc);
-  } catch (const PlacedError&) {
+  } catch (const Placed&) {
     throw;
   } catch (const RuntimeError& error) {
     std::string place = frame->place_of(pc);
     if (place.empty()) throw;
-    throw PlacedError(place + error.what());
+    if (dynamic_cast<const ShapeError*>(&error)) throw PlacedError<ShapeError>(place + error.what());
+    throw PlacedError<RuntimeError>(place + error.what());
   }
   Value result = std::move(frame->result);
   frame->registers.clear();

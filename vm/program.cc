@@ -170,9 +170,8 @@ bool overlap(const Tensor& a, const Tensor& b) {
 Tensor copied(const Tensor& tensor) { return Tensor::copy_of(tensor.shape(), tensor.dtype(), tensor.raw()); }
 
 // Runs the function after the checks of its inputs that the bytecode leaves to the caller.
-vm::Value run_checked(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
-                      std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
-  const vm::Function& function = find_function(executable, name);
+vm::Value run_checked(vm::Interpreter& interpreter, const vm::Function& function, std::span<const vm::Value> inputs,
+                      std::span<const Tensor* const> outputs) {
   if (inputs.size() != function.inputs.size())
     throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -182,11 +181,24 @@ vm::Value run_checked(vm::Interpreter& interpreter, const vm::Executable& execut
                  [&] { return interpreter.run(function, inputs, outputs); });
 }
 
+// Runs the function of that name, or the one that takes inputs of other sizes in its place.
+vm::Value run_named(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
+                    std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
+  const vm::Function& function = find_function(executable, name);
+  const std::string* otherwise = find_value(executable.metadata, std::string(vm::kOtherwiseKey) + function.name);
+  if (!otherwise) return run_checked(interpreter, function, inputs, outputs);
+  try {
+    return run_checked(interpreter, function, inputs, outputs);
+  } catch (const ShapeError&) {  // what the program assumes of dims does not hold
+  }
+  return run_checked(interpreter, find_function(executable, *otherwise), inputs, outputs);
+}
+
 std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
                                 std::span<const Tensor> inputs, std::span<const Tensor* const> outputs) {
   std::vector<vm::Value> values(inputs.begin(), inputs.end());
   std::vector<Tensor> results;
-  flatten(run_checked(interpreter, executable, name, values, outputs), results);
+  flatten(run_named(interpreter, executable, name, values, outputs), results);
   return results;
 }
 
@@ -240,7 +252,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
 }
 
 vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_view function) {
-  return run_checked(*interpreter_, program_.executable(), function, inputs, {});
+  return run_named(*interpreter_, program_.executable(), function, inputs, {});
 }
 
 void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }

@@ -1,6 +1,8 @@
 // Mixtures of experts of com.microsoft (Shazeer et al., "Outrageously large neural networks", 2017): each row of the
-// input goes through the few experts that the router prefers. All experts compute all rows here, and those that the
-// router leaves out get the weight 0: that needs no shapes of the run, and costs experts / k times the work.
+// input goes through the few experts that the router prefers. Where the weights are constants, each expert gathers its
+// rows, whose number the run decides, and adds what it makes of them to the result. Weights that are not constants, or
+// of very many experts, would be copied or be very many nodes: there all experts compute all rows, and those that the
+// router leaves out get the weight 0, which costs experts / k times the work.
 #include <optional>
 
 #include "frontend/onnx/contrib.h"
@@ -14,6 +16,12 @@ namespace {
 struct ExpertLayer {
   Expr weight;
   std::optional<Expr> bias = {};
+
+  // Returns the layer of one expert.
+  ExpertLayer of(Node& n, int64_t expert) const {
+    auto part = [&](const Expr& x) { return n.slice(x, 0, int_imm(expert), int_imm(expert + 1)); };
+    return {part(weight), bias ? std::optional(part(*bias)) : std::nullopt};
+  }
 };
 
 // Returns x [experts or 1, rows, in] through the layer: [experts, rows, out].
@@ -82,13 +90,41 @@ Expr routing(Node& n, const Expr& scores, const std::optional<Expr>& weights) {
   return n.div(result, n.reduce("sum", result, {1}, true));
 }
 
+// Returns the sum of what each expert makes of the rows [rows, size] for which it has a weight.
+Expr sum_of_chosen(Node& n, const Expr& rows, const Expr& weights, const std::vector<ExpertLayer>& layers) {
+  const std::vector<Expr> shape = n.shape_of(rows);
+  Expr sum = n.broadcast_to(n.scalar_like(0, rows), shape);
+  const int64_t experts = *as_int(n.dim_of(weights, 1));
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    Expr weight = n.pick(weights, 1, int_imm(expert));
+    Expr is_chosen = n.op("not_equal", {weight, n.scalar_like(0, weight)});
+    Expr found = n.standard("NonZero", {is_chosen});
+    const Expr count = n.dim_of(found, 1);
+    Expr positions = n.reshape(found, {count});
+    Expr x = n.with_new_axis(n.op("take", {rows, positions}, TakeAttrs{.axis = 0}), 0);
+    std::optional<ExpertLayer> third = layers.size() > 2 ? std::optional(layers[2].of(n, expert)) : std::nullopt;
+    Expr y = through(n, layers[1].of(n, expert), hidden_of_experts(n, x, layers[0].of(n, expert), third));
+    y = n.mul(n.reshape(y, {count, shape[1]}),
+              n.with_new_axis(n.op("take", {weight, positions}, TakeAttrs{.axis = 0}), 1));
+    sum = n.standard("ScatterND", {sum, n.with_new_axis(positions, 1), y}, {{"reduction", std::string("add")}});
+  }
+  return sum;
+}
+
 Expr mix(Node& n, const Expr& router, const std::optional<Expr>& router_weights, const ExpertLayer& first,
          const ExpertLayer& second, const std::optional<ExpertLayer>& third) {
+  constexpr int64_t kMostExperts = 256;
   const DType dtype = n.dtype(0);
   const Expr size = n.dim_of(n.tensor(0), -1);
   Expr rows = n.reshape(n.tensor(0), {n.simplify(floor_div(product(n.shape(0)), size)), size});
   if (n.shape_of(router).size() != 2) n.fail("router_probs has rank {}, expected 2", n.shape_of(router).size());
   Expr weights = n.cast(routing(n, router, router_weights), dtype);
+  const bool is_constant = n.tensor(2).is<Constant>();
+  if (is_constant && as_int(n.dim_of(router, 1)).value_or(INT64_MAX) <= kMostExperts) {
+    std::vector<ExpertLayer> layers = {first, second};
+    if (third) layers.push_back(*third);
+    return n.reshape(sum_of_chosen(n, rows, weights, layers), n.shape(0));
+  }
   Expr y = through(n, second, hidden_of_experts(n, n.with_new_axis(rows, 0), first, third));
   Expr sum = n.reduce("sum", n.mul(y, n.with_new_axis(n.transpose(weights, {1, 0}), 2)), {0}, false);
   return n.reshape(sum, n.shape(0));

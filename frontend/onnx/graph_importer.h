@@ -42,6 +42,8 @@ struct ModelContext {
 
   std::vector<std::pair<Expr, bool>> decided_dims = {};  // in the branch that is being imported: whether they are 1
   bool is_trial = false;                                 // nobody hears of errors but who looks at `diagnostics`
+  const bool stretches_dims = false;  // whether dims that meet may differ, or are taken for equal (broadcast.cc)
+  bool dims_meet = false;             // whether there are such dims
 
   void add(const CompileError& error) {
     if (options.failed && !is_trial && !error.diagnostics().empty())
@@ -109,6 +111,12 @@ class GraphImporter {
   MovedStrings moved(const Value& value, const Span& span);
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
+  // Returns the size that these dims stretch to, where they have met here or around this graph.
+  std::optional<Expr> size_of_meeting(const Expr& a, const Expr& b) const;
+  // Notes that each of the dims is 1 or the size.
+  void note_meeting(const Expr& a, const Expr& b, const Expr& size) { meetings_.push_back({a, b, size}); }
+  // Returns whether it is known so of the dim and this other size, here or around this graph.
+  bool gave_way(const Expr& dim, const Expr& size) const;
 
   // Returns whether the dim is 1, where this graph is one of two for which that was decided.
   std::optional<bool> decided(const Expr& dim) const {
@@ -172,6 +180,10 @@ class GraphImporter {
   const onnx::GraphProto* graph_ = nullptr;                                // the one that is being imported
   std::unordered_map<std::string, const onnx::TypeProto*> declared_ = {};  // by value, once one is asked for
   std::vector<std::pair<Expr, Expr>> required_equal_;
+  struct Meeting {
+    Expr a, b, size;
+  };
+  std::vector<Meeting> meetings_;
   std::vector<std::string> outputs_;  // the names that are needed behind the nodes
   size_t nodes_left_ = 0;             // behind the one that is being imported
   int splits_ = 0;                    // around this graph

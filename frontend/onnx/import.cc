@@ -87,9 +87,16 @@ static void check_fixed_dims(const ModelContext& context) {
   }
 }
 
-IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
-  ModelContext context{.file = file, .ops = ops, .options = options};
-  context.kernels.functions.emplace("main", tuple({}));  // keeps the name for the graph
+constexpr const char* kOfOtherSizes = "main_of_other_sizes";
+
+// Imports the graph as the function "main", or as the one in which dims that meet stretch to one another. `dims_meet`
+// is set when there are such dims.
+static IRModule import_as(const char* name, const std::shared_ptr<const ModelFile>& file, const OpTable& ops,
+                          const ImportOptions& options, bool& dims_meet) {
+  const bool stretches = name != std::string_view("main");
+  ModelContext context{.file = file, .ops = ops, .options = options, .stretches_dims = stretches};
+  // These keep the names for the graph.
+  for (const char* kept : {"main", kOfOtherSizes}) context.kernels.functions.emplace(kept, tuple({}));
   const onnx::ModelProto& model = file->proto();
   bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
   if (empty_message) fail(place(context), "not an ONNX model");
@@ -132,13 +139,47 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   Type result = without_unbound_dims(body.type(), params.vars);
   AttrList outputs;
   for (const auto& output : graph.output()) outputs.push_back(output.name());
-  Attrs attrs{{attr_names::kGlobalSymbol, "main"},
-              {attr_names::kInputNames, params.names},
-              {attr_names::kOutputNames, outputs}};
+  dims_meet = context.dims_meet;
+  Attrs attrs{
+      {attr_names::kGlobalSymbol, name}, {attr_names::kInputNames, params.names}, {attr_names::kOutputNames, outputs}};
   Function function{std::move(params.vars), body, result, true, std::move(attrs)};
   IRModule module = std::move(context.kernels);
   FunctionRef main = make_function(std::move(function), place(context));
-  module.functions.insert_or_assign("main", without_unused(main, module, ops));  // of shapes that are known by now
+  for (const char* kept : {"main", kOfOtherSizes}) module.functions.erase(kept);
+  module.functions.insert_or_assign(name, without_unused(main, module, ops));  // of shapes that are known by now
+  return module;
+}
+
+// Adds the function for sizes of which "main" takes some for equal that are not. Where it cannot be imported, the model
+// runs with equal sizes only, and says so when it runs.
+static void add_function_of_other_sizes(IRModule& module, const std::shared_ptr<const ModelFile>& file,
+                                        const OpTable& ops, ImportOptions options) {
+  options.warn = nullptr;
+  options.claimed = nullptr;
+  options.report = nullptr;
+  options.files = nullptr;
+  IRModule other;
+  bool dims_meet = false;
+  try {
+    other = import_as(kOfOtherSizes, file, ops, options, dims_meet);
+  } catch (const CompileError&) {
+  }
+  if (!dims_meet) return;
+  for (const auto& [kernel, function] : other.functions) {
+    const Expr* same = find_value(module.functions, kernel);
+    if (same && !structural_equal(*same, function)) return;  // a kernel of the user's, for other shapes
+  }
+  FunctionRef main = *try_cast<Function>(module.functions.at("main"));
+  Function usual = *main;
+  usual.attrs.set(attr_names::kOtherwise, kOfOtherSizes);
+  module.functions.insert_or_assign("main", make_function(std::move(usual), main.span()));
+  module.functions.insert(other.functions.begin(), other.functions.end());
+}
+
+IRModule import_model(const std::shared_ptr<const ModelFile>& file, const OpTable& ops, const ImportOptions& options) {
+  bool dims_meet = false;
+  IRModule module = import_as("main", file, ops, options, dims_meet);
+  if (dims_meet && !options.failed) add_function_of_other_sizes(module, file, ops, options);
   return module;
 }
 

@@ -396,32 +396,6 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
   graph_.require_equal(x, y, what);
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
-bool Node::gives_way(const Expr& dim, const Expr& other) const {
-  return !as_int(dim) && !is_int(other, 1) && !provably_equal(dim, other) &&
-         graph_.context().analyzer.can_prove(dim <= int_imm(1));
-}
-std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
-  for (size_t d = 1; d <= std::min(a.size(), b.size()); ++d) {
-    Expr &x = a[a.size() - d], &y = b[b.size() - d];
-    bool less_x = gives_way(x, y), less_y = gives_way(y, x);
-    if (less_x && !less_y) x = y;
-    if (less_y && !less_x) y = x;
-  }
-  return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
-    require_equal(x, y,
-                  as_int(x) && as_int(y)
-                      ? "shapes do not broadcast"
-                      : "shapes do not broadcast unless the model or the flag dim says that one is 1");
-  });
-}
-Expr Node::stretched(const Expr& x, const std::vector<Expr>& shape) {
-  std::vector<Expr> dims = shape_of(x);
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const Expr& wanted = shape[shape.size() - dims.size() + d];
-    if (gives_way(dims[d], wanted)) dims[d] = wanted;
-  }
-  return broadcast_to(x, dims);
-}
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
 }

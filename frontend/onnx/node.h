@@ -185,16 +185,16 @@ class Node {
   bool same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
   // Returns the least value that the int64 scalar can take, as far as it is known.
   int64_t least_value(const Expr& e) const;
-  // Returns whether broadcasting stretches a dim that is not known, but at most 1, to the other.
+  // Returns whether a dim that is not known is 1 or the other: because it is at most 1, or has met the other before.
   bool gives_way(const Expr& dim, const Expr& other) const;
   // Requires a == b when the model runs. It is an error now when they are constants that differ.
   void require_equal(const Expr& a, const Expr& b, const char* what);
   // Requires a <= b in the same way.
   void require_at_most(const Expr& a, const Expr& b, const char* what);
-  // Broadcasts shapes by numpy's rule. Symbolic dims that meet are required to be equal, unless one is at most 1, such
-  // as min(n, 1) of the last row x[-1:]: that one gives way to the other.
+  // Broadcasts shapes by numpy's rule. A dim gives way to another, such as min(n, 1) of the last row x[-1:]. Other
+  // symbolic dims that meet are required to be equal, or give way to the size that both stretch to (broadcast.cc).
   std::vector<Expr> broadcast(std::vector<Expr> a, std::vector<Expr> b);
-  // Repeats x along dims that gave way in the broadcast shape: operators themselves stretch dims of a known 1 only.
+  // Repeats x along dims that give way to the broadcast shape: operators themselves stretch dims of a known 1 only.
   Expr stretched(const Expr& x, const std::vector<Expr>& shape);
 
   // These are common compositions of operators. Operands broadcast and have equal dtypes.
@@ -232,6 +232,8 @@ class Node {
 
  private:
   void check_ranks(const std::vector<Expr>& args) const;
+  // Returns the size of two dims of which one may be 1 when the model runs.
+  Expr size_of_meeting(const Expr& a, const Expr& b);
   Expr sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs& attrs);
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.

@@ -3,6 +3,7 @@
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
+#include "vm/npy.h"
 
 #include "tests/catch.h"  // last
 
@@ -51,7 +52,25 @@ TEST_CASE("a run takes what the model leaves open from its inputs", "[tools]") {
   }
 }
 
-TEST_CASE("a run broadcasts dims that are 1 in its inputs", "[tools]") {
+TEST_CASE("the values of dim are shapes of inputs, too", "[tools]") {
+  test::Folder folder("given_shapes");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "n").input("s", kInt64, "k").node("Reshape", "x s", "y");
+  model.output("y");
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  for (const char* command : {"run", "bench"}) {
+    std::vector<std::string> words = {command, file, "--dim", "n=1", "k=3", "--input", "s=[1, 1, 1]"};
+    if (words[0] == "bench") words.insert(words.end(), {"--runs", "3"});
+    test::Outcome outcome = relaxc_with(words);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.err, "note: this run is compiled for the shapes of its inputs; for all shapes: "));
+  }
+  test::Outcome wrong = relaxc_with({"run", file, "--dim", "n=1", "m=3"});
+  CHECK(wrong.exit_code != 0);
+}
+
+TEST_CASE("one artifact stretches dims that are 1 in its inputs", "[tools]") {
   test::Folder folder("given_shapes");
   OnnxModel model(18);
   model.input("x", kFloat32, "a,b").input("y", kFloat32, "c,b").node("Add", "x y", "z");
@@ -61,12 +80,20 @@ TEST_CASE("a run broadcasts dims that are 1 in its inputs", "[tools]") {
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
   CHECK(contains(run.out, "[2, 3, 4, 5]"));
-  CHECK(contains(run.err,
-                 "shapes do not broadcast unless the model or the flag dim says that one is 1: 2 and 1 (a and c)"));
-  // An error that the shapes do not cause stays what it was.
+  CHECK(!contains(run.err, "note: this run"));
+  std::string artifact = folder.at("model.so");
+  CHECK(relaxc_with({"compile", file, "-o", artifact}).exit_code == 0);
+  CHECK(contains(relaxc_with({"run", artifact, "--input", "x=[[1, 2]]", "y=[[1, 1], [3, 4]]"}).out, "[2, 3, 4, 6]"));
+  CHECK(contains(relaxc_with({"run", artifact, "--input", "x=[[1], [2]]", "y=[[1], [3]]"}).out, "[2, 5]"));
+  write_npy(folder.at("y.npy"), Tensor::of<float>({1, 2}, kFloat32, {1, 1}));
+  test::Outcome bound =
+      relaxc_with({"run", file, "--bind", "y=" + folder.at("y.npy"), "--input", "x=[[1, 2], [3, 4]]"});
+  INFO(bound.out << bound.err);
+  CHECK(contains(bound.out, "[2, 3, 4, 5]"));
+  // Dims of which neither is 1 stay an error.
   test::Outcome wrong = relaxc_with({"run", file, "--input", "x=[[1, 2], [3, 4]]", "y=[[1, 1], [1, 1], [1, 1]]"});
   CHECK(wrong.exit_code == 1);
-  CHECK(contains(wrong.err, "shapes do not broadcast"));
+  CHECK(contains(wrong.err, "node 'z' (Add): shapes do not broadcast: 2 and 3 (a and c)"));
   CHECK(!contains(wrong.err, "note: this run"));
 }
 

@@ -142,7 +142,8 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
     for (int64_t rows = 1; rows <= (height ? std::min(*height, kMostPixelRows) : 1); ++rows) {
       // A partial tile of rows keeps threads from sharing the rows, so there must be enough filters for them.
       if (height && *height % rows != 0 && filter_blocks / vectors < kFilterPanels) continue;
-      for (int64_t columns = 1; columns * rows <= most && columns <= width.value_or(most); ++columns) {
+      const int64_t widest = width.value_or(kMostSymbolicColumns);
+      for (int64_t columns = 1; columns * rows <= most && columns <= widest; ++columns) {
         ConvolutionTile tile{vectors, rows, columns};
         double cost = cycles_of_image(tile, height, width, depthwise, target);
         if (least > 0 && cost >= least) continue;
@@ -260,7 +261,9 @@ ScheduleRule convolution_rule() {
        .doc = "a direct convolution over an image in channel blocks",
        .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
                      {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
-                     {"columns", "columns of pixels in a register tile", "the fewest cycles for the whole image"},
+                     {"columns", "columns of pixels in a register tile",
+                      fmt::format("the fewest cycles for the whole image; up to {} of symbolic rows of pixels",
+                                  cost_model::kMostSymbolicColumns)},
                      {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
                       fmt::format("\"conditions\" for windows of up to {} columns over images of constant size",
                                   cost_model::kNarrowWindow)},

@@ -19,17 +19,18 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 
 // ---- Tiles, in elements or vectors
 
-constexpr int kFewestLanes = 4;            // shorter vectors do not pay for their setup
-constexpr int64_t kMostRows = 14;          // of a reduction's tile; more rows only make the code longer
-constexpr int64_t kMostSymbolicRows = 8;   // there is code for each number of rows that the last tile may have
-constexpr int64_t kMostBandedRows = 4;     // the same of a product in bands, whose epilogue is long in each of them
-constexpr int64_t kMostPixelRows = 4;      // of a convolution's tile, which has columns, too
-constexpr int64_t kMostFilterVectors = 4;  // side by side
-constexpr int kSideBySide = 2;             // vectors of columns of a tile, panels of a tile
-constexpr int64_t kMostColumnVectors = 4;  // of a reduction's tile, that users and tuners may choose
-constexpr int kStreams = 4;                // panels that a single row reads at once, as it waits for memory
-constexpr int kFewestWideRows = 4;         // of a tile on two panels: fewer reuse each vector too little
-constexpr int64_t kNarrowWindow = 3;       // columns of a window that reads its border by conditions
+constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
+constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer
+constexpr int64_t kMostSymbolicRows = 8;      // there is code for each number of rows that the last tile may have
+constexpr int64_t kMostBandedRows = 4;        // the same of a product in bands, whose epilogue is long in each of them
+constexpr int64_t kMostPixelRows = 4;         // of a convolution's tile, which has columns, too
+constexpr int64_t kMostSymbolicColumns = 14;  // the same, or patches of Winograd's, where each number left has its code
+constexpr int64_t kMostFilterVectors = 4;     // side by side
+constexpr int kSideBySide = 2;                // vectors of columns of a tile, panels of a tile
+constexpr int64_t kMostColumnVectors = 4;     // of a reduction's tile, that users and tuners may choose
+constexpr int kStreams = 4;                   // panels that a single row reads at once, as it waits for memory
+constexpr int kFewestWideRows = 4;            // of a tile on two panels: fewer reuse each vector too little
+constexpr int64_t kNarrowWindow = 3;          // columns of a window that reads its border by conditions
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
 constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches

@@ -108,7 +108,8 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
   plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
   int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
   int64_t patches = plan.across.value_or(0) * plan.group_rows;
-  int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, fit)) : fit;
+  int64_t even =
+      patches > 0 ? ceil_div(patches, ceil_div(patches, fit)) : std::min(fit, cost_model::kMostSymbolicColumns);
   plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
   bool spills = plan.tile_patches * plan.vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
   int64_t step = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
@@ -262,8 +263,9 @@ ScheduleRule winograd_rule() {
                      {"shared", "threads share \"groups\" or the loops \"inside\" of one",
                       fmt::format("\"groups\" where two cores have {} or more", kGroupsPerTwoCores)},
                      {"patches", "patches in a register tile",
-                      fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles",
-                                  kElementRegisters)},
+                      fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles; "
+                                  "up to {} where their number is symbolic",
+                                  kElementRegisters, kMostSymbolicColumns)},
                      {"step", "iterations over channels unrolled",
                       fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
                                   kUnrollingRegisters, kChannelStep)}}},
