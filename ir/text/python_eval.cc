@@ -515,6 +515,29 @@ PythonResult Python::applied(const PythonValue& function, const Args& args) {
   return std::nullopt;
 }
 
+// isinstance(value, type) and isinstance(value, (type, type)).
+PythonResult Python::is_instance(const PythonValue& value, const PythonValue& type) {
+  if (type.is(Kind::kTuple)) {
+    bool any = false;
+    for (const PythonValue& each : type.items->values) {
+      PythonResult is_one = is_instance(value, each);
+      std::optional<bool> test = is_one ? truth_of(*is_one) : std::nullopt;
+      if (!test) return std::nullopt;
+      any = any || *test;
+    }
+    return python_bool(any);
+  }
+  if (!type.is(Kind::kSyntax)) return std::nullopt;
+  constexpr std::pair<std::string_view, Kind> kTypes[] = {{"int", Kind::kInt},     {"float", Kind::kFloat},
+                                                          {"str", Kind::kString},  {"list", Kind::kList},
+                                                          {"tuple", Kind::kTuple}, {"dict", Kind::kDict}};
+  const Kind* wanted = row_of(kTypes, type.text);
+  if (!wanted) return std::nullopt;
+  if (!value.is(Kind::kSyntax))
+    return python_bool(value.kind == *wanted || (*wanted == Kind::kInt && value.is(Kind::kBool)));
+  return heap_.of_call() ? std::optional(python_bool(false)) : std::nullopt;  // a tensor of a model
+}
+
 PythonResult Python::builtin(const PythonValue& function, const Args& args, const Place& at) {
   if (!function.is(Kind::kSyntax) || function.text.empty() || !args.complete) return std::nullopt;
   constexpr std::string_view kIntrinsic = "relaxc.", kBuilder = "relaxc.ib.";
@@ -548,26 +571,8 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
     for (const auto& [name, value] : args.named) set_item(result, heap_.string(name), value, heap_);
     return result;
   }
-  if (function.text == "isinstance" && args.positional.size() == 2 && args.positional[1].is(Kind::kTuple)) {
-    bool any = false;
-    for (const PythonValue& type : args.positional[1].items->values) {
-      PythonResult is_one =
-          builtin(function, Args{.positional = {args.positional[0], type}, .places = args.places}, at);
-      std::optional<bool> test = is_one ? truth_of(*is_one) : std::nullopt;
-      if (!test) return std::nullopt;
-      any = any || *test;
-    }
-    return python_bool(any);
-  }
-  if (function.text == "isinstance" && args.positional.size() == 2 && args.positional[1].is(Kind::kSyntax)) {
-    constexpr std::pair<std::string_view, Kind> kTypes[] = {{"int", Kind::kInt},     {"float", Kind::kFloat},
-                                                            {"str", Kind::kString},  {"list", Kind::kList},
-                                                            {"tuple", Kind::kTuple}, {"dict", Kind::kDict}};
-    const Kind* wanted = row_of(kTypes, args.positional[1].text);
-    const PythonValue& value = args.positional[0];
-    if (wanted && value.is(Kind::kSyntax) && heap_.of_call()) return python_bool(false);  // a tensor of a model
-    if (wanted && !value.is(Kind::kSyntax))
-      return python_bool(value.kind == *wanted || (*wanted == Kind::kInt && value.is(Kind::kBool)));
+  if (function.text == "isinstance" && args.positional.size() == 2) {
+    if (PythonResult result = is_instance(args.positional[0], args.positional[1])) return *result;
   }
   bool is_source = is_one_of(function.text, {"tvm.script.from_source", "tvm.script.parse", "tvm.script.parser.parse",
                                              "tvm.script.parser.from_source"});

@@ -224,6 +224,7 @@ class Python {
   PythonResult global_var(const PythonValue& module, std::string_view method, const Args& args, const Place& at);
   void run_for_reader(std::string_view form, Args& args, const Place& at);
   void as_workload(PythonValue& function, Args& args);
+  PythonResult is_instance(const PythonValue& value, const PythonValue& type);
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
 
