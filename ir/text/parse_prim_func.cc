@@ -389,7 +389,8 @@ std::vector<Parser::LoopHead> Parser::complete_axes(BlockState& state, const Syn
 Stmt Parser::block(const Line& line, const Syntax& call, const Syntax* target) {
   NameScope scope(scopes_);
   bool early = positional(call) > 0 && is_list(*call.children[1]);
-  if (target && !early) fail(*target, "a block has no value: write `with T.block(\"name\"):`");
+  const bool names_axes = target && !(is_list(*target) && target->children.empty());  // as []: it has none
+  if (names_axes && !early) fail(*target, "a block has no value: write `with T.block(\"name\"):`");
   const Syntax* name = early ? arg(call, 1, "name") : arg(call, 0, keyword(call, "name") ? "name" : "name_hint");
   BlockState state(name ? string(*name) : "");
   state.early = early;

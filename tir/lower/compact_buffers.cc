@@ -165,7 +165,7 @@ class Collector {
       VarRef lane = make_var("lane", lanes->base.type());
       Expr zero = int_imm(0, dtype_of(lane)), count = int_imm(lanes->lanes, dtype_of(lane));
       facts.bind(lane, zero, count);
-      access.path.push_back({.id = ++ids_, .loop = Loop{lane, zero, count, ForKind::kSerial}});
+      access.path.push_back({.id = ++ids_, .loop = Loop{lane, zero, count, ForKind::kVectorized}});
       index = lanes->base + lane * lanes->stride;
     }
     for (Expr& index : access.indices) index = cast_to(index, kInt64);

@@ -16,9 +16,27 @@ static Stmt without_step(const Ref<For>& loop) {
   return make(std::move(copy), loop.span());
 }
 
+// Writes in each block the axis that is a loop's variable in place of that variable, so that the loop can change.
+static Stmt with_axes(const Stmt& body, const VarSet& loops) {
+  return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    VarMap axes;
+    for (const IterVar& axis : block->iter_vars) {
+      if (axis.value.is<Var>() && loops.contains(axis.value.get())) axes.emplace(axis.value.get(), axis.var);
+    }
+    if (axes.empty()) return std::nullopt;
+    Block inside = *substitute(Stmt(block), axes).as<Block>();
+    inside.iter_vars = block->iter_vars;
+    inside.predicate = block->predicate;
+    inside.body = with_axes(inside.body, loops);
+    return make(std::move(inside), block.span());
+  });
+}
+
 PrimFuncRef normalize_loops(const PrimFuncRef& function) {
+  VarSet loops;
+  walk(function->body, [&](const For& loop) { loops.insert(loop.var.get()); });
   Stmt body = rewrite(
-      function->body,
+      with_axes(function->body, loops),
       [](const Ref<For>& loop) -> std::optional<Stmt> {
         return loop->step ? std::optional(without_step(loop)) : std::nullopt;
       },
