@@ -147,7 +147,8 @@ struct OpRow {
   // OpCall::run_size; its `decompose` follows from them.
   std::optional<RunSizes> sizes = {};
   // Emits other operators through the builder and returns their value, for an operator that stands for several
-  // (passes/decompose.cc). They are not decomposed in turn, so one that emits its own operator leaves the call as it is.
+  // (passes/decompose.cc). They are not decomposed in turn, so one that emits its own operator leaves the call as it
+  // is.
   std::function<Expr(const OpCall&, Builder&)> decompose = {};
   // The reason why nothing lowers the operator, and what to do instead, for messages; empty where something does.
   std::string why = {};

@@ -59,8 +59,8 @@ struct KernelInfo {
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };
 
-// Keys of Executable::metadata: kRefusedKey + NAME says why the module's NAME cannot be run, kOtherwiseKey + NAME is the
-// function that runs instead where dims fail the checks of NAME.
+// Keys of Executable::metadata: kRefusedKey + NAME says why the module's NAME cannot be run, kOtherwiseKey + NAME is
+// the function that runs instead where dims fail the checks of NAME.
 inline constexpr std::string_view kRefusedKey = "refused.", kOtherwiseKey = "otherwise.";
 
 struct Executable {
@@ -69,7 +69,7 @@ struct Executable {
   std::vector<KernelInfo> kernels;
   std::vector<std::string> builtins;
   std::vector<std::string> strings;
-  std::vector<Tensor> constants;                // read-only; may be views of a mapped file
+  std::vector<Tensor> constants;  // read-only; may be views of a mapped file
   std::map<std::string, std::string> metadata;
 
   const Function* find_function(std::string_view name) const;  // null when there is none

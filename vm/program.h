@@ -74,8 +74,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   // Runs a function. A tuple result is returned as its tensors in order, with nested tuples flattened. Checks the
-  // count, dtype and rank of the inputs here, the dims in the bytecode. Where dims fail, and the function has another for
-  // other sizes (kOtherwiseKey in vm/executable.h), that one runs. Results keep their memory alive and stay valid.
+  // count, dtype and rank of the inputs here, the dims in the bytecode. Where dims fail, and the function has another
+  // for other sizes (kOtherwiseKey in vm/executable.h), that one runs. Results keep their memory alive and stay valid.
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::string_view function = {});
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, std::string_view function = {}) {
     return run(std::span(inputs.begin(), inputs.size()), function);

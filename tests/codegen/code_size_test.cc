@@ -85,10 +85,10 @@ TEST_CASE("a long epilogue is written once for each number of rows that may be l
 
 TEST_CASE("a convolution of symbolic images has short tails", "[codegen]") {
   // A tile of all registers would have 29 pixels of 16 filters, and the tails of such a tile 406 pixels in all.
-  CompiledModule image = compiled(
-      "x: R.Tensor((\"n\", 16, \"h\", \"w\"), \"float32\")",
-      "            k = R.full(R.shape([16, 16, 1, 1]), R.const(0.5, \"float32\"), dtype=\"float32\")\n"
-      "            y = R.nn.conv2d(x, k)\n            R.output(y)\n        return y\n");
+  CompiledModule image =
+      compiled("x: R.Tensor((\"n\", 16, \"h\", \"w\"), \"float32\")",
+               "            k = R.full(R.shape([16, 16, 1, 1]), R.const(0.5, \"float32\"), dtype=\"float32\")\n"
+               "            y = R.nn.conv2d(x, k)\n            R.output(y)\n        return y\n");
   CHECK(count_nodes(image) < 2000);
 }
 

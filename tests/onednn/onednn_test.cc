@@ -251,8 +251,9 @@ TEST_CASE("explain says first what stands against the pattern of which most fits
 def main(x: R.Tensor((1, 4, 8, 8), "float32"), w: R.Tensor((6, 4, 3, 3), "float32")):
     return R.nn.conv2d(x, w)
 )");
-  const std::string nearest = "(nn.conv2d): built in, as nn.conv2d\n"
-                              "    backend 'onednn' does not: nn.conv2d: the weight is not constant\n";
+  const std::string nearest =
+      "(nn.conv2d): built in, as nn.conv2d\n"
+      "    backend 'onednn' does not: nn.conv2d: the weight is not constant\n";
   const std::string brief = run_tool({"explain", module, "--backend", kOneDnn}).out;
   INFO(brief);
   CHECK(contains(brief, nearest + "        2 more patterns of backend 'onednn' fit less; --claims lists them\n"));

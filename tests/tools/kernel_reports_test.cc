@@ -316,8 +316,7 @@ TEST_CASE("decisions for an operator reach a kernel that implements it, weights 
   CHECK(contains(loops, "if n == 1\n"));
   CHECK_FALSE(contains(loops, "w_global_1"));
   for (int rows : {1, 7, 8, 9}) {
-    const std::vector<std::string> input = {"--dim", fmt::format("n={}", rows), "--input",
-                                            "x=" + folder.write_x(rows)};
+    const std::vector<std::string> input = {"--dim", fmt::format("n={}", rows), "--input", "x=" + folder.write_x(rows)};
     std::vector<std::string> words = {"run", model};
     words.insert(words.end(), input.begin(), input.end());
     CHECK(outcome("run", "", input).out == Reports::tool(words).out);
