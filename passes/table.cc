@@ -17,7 +17,8 @@ namespace relaxc {
   X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")           \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
-  X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next")  \
+  X(block_channels,                                                                                                \
+    "lay images and sequences out with channels in blocks of a vector, from one convolution to the next")          \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
   X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")       \
   X(fold_constants, "compute what depends on constants only")                                                      \
@@ -41,7 +42,7 @@ namespace relaxc {
   X(expand_builtins, "write builtins that stand for arithmetic as such")                                           \
   X(resolve_views, "access views of whole buffers by the buffers' names")                                          \
   X(run_threads, "turn loops over GPU threads into plain and parallel loops")                                      \
-  X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
+  X(normalize_loops, "let loops count iterations and blocks read their axes, and drop hints that change nothing")  \
   X(promote_indices, "compute indices in int64")                                                                   \
   X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
   X(explicit_scalars, "pass symbolic dims as scalar params", .expects = expect_destinations)                       \

@@ -1,4 +1,4 @@
-// What functions of numpy make of arrays.
+// NumPy functions that the reader evaluates on arrays.
 #include "ir/text/array_functions.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What functions of numpy make of arrays. nullopt: not known here. Internal to ir/text/.
+// NumPy functions that the reader evaluates on arrays; nullopt for all others. Internal to ir/text/.
 #pragma once
 #include <functional>
 #include <optional>

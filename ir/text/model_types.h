@@ -1,6 +1,5 @@
-// What the reader knows of values while Python is run: arrays of numpy, and the types of a model's tensors, which it
-// infers. A model asks for them
-// before the module is read: b, s, d = x.shape; if x.ndim == 1; x.astype(y.dtype). Internal to ir/text/.
+// Types of values while Python is run: arrays of NumPy, and a model's tensors, whose types the reader infers. A model
+// asks for them before the module is read: b, s, d = x.shape; if x.ndim == 1; x.astype(y.dtype). Internal to ir/text/.
 #pragma once
 #include <memory>
 #include <optional>

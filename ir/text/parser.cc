@@ -415,7 +415,7 @@ void Parser::refuse_computed(const Syntax& at, uint32_t line) {
        python_tree_->written(at.text), line);
 }
 
-// What to do about a value that only Python knows.
+// Returns the remedy for a value that only Python knows.
 const char* Parser::computed_hint() const {
   return in_graph_ ? "write out its value; make a tensor a parameter, which --bind NAME=FILE.npy turns into a constant"
                    : "write out its value";

@@ -1,4 +1,4 @@
-// What a model of tvm.relax.frontend.nn is: tensors, modules, effects, and its export.
+// The tensors, modules and effects of tvm.relax.frontend.nn, and the export of a model.
 #include "ir/text/python_nn.h"
 
 namespace relaxc::text {

@@ -39,8 +39,8 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
   return ok;
 }
 
-// Returns the last of the loops, each of so many axes, along which a load has its neighbours, where the stores and no
-// load have them on the last axis, and the accesses on that have strides.
+// Returns the last of the loops, each of so many merged axes, along which a load has its neighbours that lie apart on
+// the last axis. There the store has its own. nullopt: there is none, or an access has no stride on the last axis.
 std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<BufferLoad>& accesses, const Nest& nest,
                                    const std::vector<long>& merged, const std::vector<Expr>& extents,
                                    const Analyzer& facts) {
