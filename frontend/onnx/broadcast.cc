@@ -7,7 +7,7 @@
 // Where one of the two may be 1 while the other is larger, as far as ir/arith.h can tell, the model is imported a
 // second time (kOtherwise of ir/attr_names.h). In that function the two dims give way to a third, which is computed
 // when the model runs: dim = T.Select(n == 1, m, n). Operands are repeated along it by broadcast_to, which fuses into
-// what reads it. The graph remembers that n is 1 or dim, so that x + (x + y) needs no fourth. The runtime calls that
+// what reads it. The graph remembers that n is 1 or dim: x + (x + y) makes no further dim. The runtime calls the second
 // function when a check of dims fails in "main" (ShapeError, run_named in vm/program.cc). So equal dims cost nothing,
 // and others the part of "main" before the check: dims of inputs are tested first, one that the run measures where it
 // is known. Checks that leave no choice, as of inner dims of products, fail in both functions. Weights and equal
