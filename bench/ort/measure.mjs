@@ -1,11 +1,18 @@
 // What benchmarks beside ONNX Runtime share: processes in turn, their peak memory, medians.
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const kPollMs = 5;
 const kOrtScript = join(dirname(fileURLToPath(import.meta.url)), 'run.mjs');
+
+// Returns the library that is in the package onnxruntime-node.
+function ortLibrary() {
+  const folder = join(dirname(kOrtScript), 'node_modules', 'onnxruntime-node', 'bin');
+  const [version] = readdirSync(folder);
+  return join(folder, version, process.platform, process.arch, 'libonnxruntime.so.1');
+}
 
 // The high-water mark of a process's memory as Linux keeps it; 0 once the process is gone.
 function peakBytes(pid) {
@@ -48,13 +55,17 @@ export function median(values) {
 
 export const geometricMean = (values) => Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 
-// The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ONNX Runtime.
+// The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ONNX Runtime, by
+// Node or by ort_bench.cc, which takes the flags of `relaxc bench`.
 const common = (dims, threads) => [...dims.flatMap((dim) => ['--dim', dim]), '--threads', String(threads)];
-export function ours(relaxc, file, dims, threads, env = {}) {
-  return { command: relaxc, args: ['bench', file, ...common(dims, threads), '--json', '-'], env };
+export function ours(relaxc, file, dims, threads, env = {}, more = []) {
+  return { command: relaxc, args: ['bench', file, ...common(dims, threads), ...more, '--json', '-'], env };
 }
 export function onnxRuntime(model, dims, threads) {
   return { command: process.execPath, args: [kOrtScript, model, ...common(dims, threads)] };
+}
+export function onnxRuntimeByC(binary, model, dims, threads, more = []) {
+  return { command: binary, args: [model, '--library', ortLibrary(), ...common(dims, threads), ...more] };
 }
 
 // Runs commands that print their figures as JSON, { NAME: { command, args, env } }, in turn, each in a fresh process,
