@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const kPollMs = 5;
+const kMostRuns = 100000; // the time ends them
+const kSeconds = 2; // of each side in each round
 const kOrtScript = join(dirname(fileURLToPath(import.meta.url)), 'run.mjs');
 
 // The high-water mark of a process's memory as Linux keeps it; 0 once the process is gone.
@@ -49,9 +51,10 @@ export function median(values) {
 export const geometricMean = (values) => Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 
 // The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ONNX Runtime.
-const common = (dims, threads) => [...dims.flatMap((dim) => ['--dim', dim]), '--threads', String(threads)];
+const common = (dims, threads) => [
+  ...dims.flatMap((dim) => ['--dim', dim]), '--threads', String(threads), '--seconds', String(kSeconds)];
 export function ours(relaxc, file, dims, threads, env = {}) {
-  return { command: relaxc, args: ['bench', file, ...common(dims, threads), '--json', '-'], env };
+  return { command: relaxc, args: ['bench', file, ...common(dims, threads), '--runs', String(kMostRuns), '--json', '-'], env };
 }
 export function onnxRuntime(model, dims, threads) {
   return { command: process.execPath, args: [kOrtScript, model, ...common(dims, threads)] };
