@@ -2,13 +2,13 @@
 """Exports networks of networks.py with torch, each with symbolic dims, as a static twin, or both.
 
 usage: export.py DIR [NAME...] [--twins dynamic,static] [--batch 1,4] [--new] [--json]
+       export.py DIR --list
 
 ./dev models runs it with DIR = build/models for the networks that tests use, ./dev bench models for those it measures.
 
 The dynamic twin lands in DIR/NAME/ as model.onnx with test_data_set_0..2 beside it, in the convention of the ONNX test
 data: three input sizes each, with torch's answers. The static one of batch size B lands in DIR/NAME/static_B/, with one
-set. --new leaves out what is there; --json prints what there is then, for the benchmark. Needs Debian's python3-torch,
-python3-torchvision and python3-onnx.
+set. --new leaves out what is there. For the benchmark: --json prints what there is then, --list all names. Needs Debian's python3-torch, python3-torchvision and python3-onnx.
 """
 import argparse
 import json
@@ -37,8 +37,10 @@ def check_dynamic(path, network):
         for value in values:
             dims = [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
             begin = wanted[value.name]
-            if dims[: len(begin)] != begin:
-                raise RuntimeError(f"{path}: {value.name} has shape {dims}, expected it to begin with {begin}")
+            matches = len(begin) <= len(dims) and all(
+                dim == want for dim, want in zip(dims, begin) if isinstance(want, str) or role == "inputs")
+            if not matches:
+                raise RuntimeError(f"{path}: {value.name} has the dims {dims}, expected {begin} at their beginning")
 
 
 def write_data_set(folder, model, inputs):
@@ -92,7 +94,9 @@ class Twin:
         print(f"{self.path}: {self.path.stat().st_size / 1e6:.1f} MB, opset {network.opset}", file=sys.stderr)
 
     def description(self):
-        sizes = {**self.network.measured, **({"batch": self.batch} if self.batch and "batch" in self.network.dims() else {})}
+        sizes = dict(self.network.measured)
+        if self.batch and "batch" in sizes:
+            sizes["batch"] = self.batch
         return {"name": self.network.name, "twin": "static" if self.batch else "dynamic", "sizes": sizes,
                 "file": str(self.path), "sets": [str(folder) for folder, _ in self.sets()]}
 
@@ -125,6 +129,7 @@ def parsed():
     arguments.add_argument("--batch", type=lambda text: [int(size) for size in text.split(",")], default=[1])
     arguments.add_argument("--new", action="store_true")
     arguments.add_argument("--json", action="store_true")
+    arguments.add_argument("--list", action="store_true")
     options = arguments.parse_args()
     if options.names == ["all"]:
         options.names = list(NETWORKS)
@@ -138,6 +143,9 @@ def parsed():
 def main():
     options = parsed()
     warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)  # check_dynamic finds what they warn of
+    if options.list:
+        print(json.dumps(list(NETWORKS)))
+        return 0
     found, failed = [], 0
     for name in options.names:
         try:
@@ -147,7 +155,7 @@ def main():
             failed = 1
     if options.json:
         print(json.dumps(found))
-    return 0 if options.json else failed
+    return failed
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ class UNet(nn.Module):
 
     @staticmethod
     def bilinear(wide, narrow):
-        return nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), nn.Conv2d(wide, narrow, 1))
+        grow = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+        return nn.Sequential(grow, nn.Conv2d(wide, narrow, 1))
 
     @staticmethod
     def transposed(wide, narrow):

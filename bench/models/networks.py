@@ -181,7 +181,8 @@ def table():
         pixels("deeplabv3_mobilenet_v3", segmented(segmentation.deeplabv3_mobilenet_v3_large), 224),
         pixels("super_resolution", weighted(layers.SuperResolution), 224, 1),
         Network("r3d_18", batch_normed(video.r3d_18), {"video": (["batch", 3, "frames", 112, 112], normal)},
-                {"logits": ["batch"]}, {"batch": 1, "frames": 16}, sized(batch=[1, 2, 1], frames=[8, 4, 12]), examples=2),
+                {"logits": ["batch"]}, {"batch": 1, "frames": 16}, sized(batch=[1, 2, 1], frames=[8, 4, 12]),
+                examples=2),
         bert("bert", for_tests=True),
         # The same network again: with LayerNormalization as one node, and spelled out in ten as exporters did before.
         bert("bert_opset13", opset=13, for_tests=True),
@@ -211,7 +212,9 @@ def table():
         Network("ssdlite320", batch_normed_detector, {"image": ([3, 320, 320], normal)},
                 {"boxes": [], "scores": [], "labels": []}, {}, [{}, {}, {}], opset=13),
     ]
-    return {row.name: row for row in rows}
+    result = {row.name: row for row in rows}
+    assert len(result) == len(rows), "two networks of one name"
+    return result
 
 
 NETWORKS = table()

@@ -10,7 +10,9 @@
 //
 // Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds, the worst
 // last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`.
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync, existsSync, statSync } from 'node:fs';
+import {
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync,
+} from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -42,36 +44,46 @@ const numbers = (text) => text.split(',').map(Number);
 const rounds = Number(options.rounds);
 const threadCounts = numbers(options.threads);
 const batches = numbers(options.batch);
-if (!options.relaxc || !options.models || ![rounds, ...threadCounts, ...batches].every((n) => Number.isInteger(n) && n > 0)) {
-  console.error('run.mjs: error: expected --relaxc, --models, and whole numbers above 0 for --rounds, --threads and --batch');
+const isCount = (number) => Number.isInteger(number) && number > 0;
+if (!options.relaxc || !options.models || ![rounds, ...threadCounts, ...batches].every(isCount)) {
+  console.error(
+    'run.mjs: error: expected --relaxc, --models, and whole numbers above 0 for --rounds, --threads and --batch');
   process.exit(2);
 }
 
 // Returns what is measured: { label, file, sizes, dims: those that are symbolic, sets }.
-function forests() {
-  // XGBoost need not be installed.
-  const names = kForests.filter((name) => name !== 'xgboost' || existsSync(join(options.models, name)));
-  return names.flatMap((name) => kForestBatches.map((batch) => (
-    { label: `${name}/${batch}`, file: join(options.models, name, 'model.onnx'), sizes: { batch }, dims: { batch }, sets: [] })));
+function* forests() {
+  for (const name of kForests) {
+    // XGBoost need not be installed.
+    if (name === 'xgboost' && !existsSync(join(options.models, name))) continue;
+    for (const batch of kForestBatches) {
+      const file = join(options.models, name, 'model.onnx');
+      yield { label: `${name}/${batch}`, file, sizes: { batch }, dims: { batch }, sets: [] };
+    }
+  }
 }
 
-async function networks() {
-  const asked = options.networks.split(',');
-  const rows = asked.includes('all') || asked.includes(kQuantized)
-    ? [{ name: kQuantized, twin: 'dynamic', sizes: { batch: 1 }, file: join(options.models, kQuantized, 'model.onnx'), sets: [] }]
-    : [];
-  const names = asked.filter((name) => name !== kQuantized);
-  if (names.length) {
-    const args = [kExport, options.models, ...names, '--twins', options.twins, '--batch', options.batch, '--new', '--json'];
-    rows.push(...lastLine((await run('/usr/bin/python3', args)).stdout));
+const exported = async (args) => lastLine((await run('/usr/bin/python3', [kExport, options.models, ...args])).stdout);
+
+// Returns the twins of a network, which are exported now if they are not there.
+async function twins(name) {
+  if (name !== kQuantized)
+    return exported([name, '--twins', options.twins, '--batch', options.batch, '--new', '--json']);
+  return [{ twin: 'dynamic', sizes: { batch: 1 }, file: join(options.models, name, 'model.onnx'), sets: [] }];
+}
+
+async function* networks() {
+  const names = options.networks === 'all' ? [...await exported(['--list']), kQuantized] : options.networks.split(',');
+  for (const name of names) {
+    const rows = await twins(name).catch((error) => [{ error }]);
+    for (const { twin, sizes, file, sets, error } of rows) {
+      const isSized = twin === 'dynamic' && sizes.batch && !options.check;
+      for (const size of isSized ? batches.map((batch) => ({ ...sizes, batch })) : [sizes]) {
+        const label = [name, twin === 'dynamic' ? '_dyn' : '', size?.batch > 1 ? `/${size.batch}` : ''].join('');
+        yield { label, file, sizes: size, dims: twin === 'dynamic' ? size : {}, sets, error };
+      }
+    }
   }
-  return rows.flatMap(({ name, twin, sizes, file, sets }) => {
-    const sized = twin === 'dynamic' && sizes.batch && !options.check ? batches.map((batch) => ({ ...sizes, batch })) : [sizes];
-    return sized.map((dims) => {
-      const suffix = [twin === 'dynamic' ? '_dyn' : '', dims.batch > 1 ? `/${dims.batch}` : ''].join('');
-      return { label: name + suffix, file, sizes: dims, dims: twin === 'dynamic' ? dims : {}, sets };
-    });
-  });
 }
 
 const scratch = mkdtempSync(join(tmpdir(), 'relaxc-bench-'));
@@ -82,7 +94,10 @@ async function compile(model) {
   if (options.backend) await run(options.relaxc, ['compile', model, '--backend', options.backend, '-o', withBackend]);
   const { seconds, peak_bytes } = await run(options.relaxc, ['compile', model, '-o', artifact]);
   const [model_bytes, artifact_bytes] = [model, artifact].map((file) => statSync(file).size);
-  return { compile_s: seconds, compile_peak_mb: peak_bytes / 1e6, model_mb: model_bytes / 1e6, artifact_mb: artifact_bytes / 1e6 };
+  return {
+    compile_s: seconds, compile_peak_mb: peak_bytes / 1e6, model_mb: model_bytes / 1e6,
+    artifact_mb: artifact_bytes / 1e6,
+  };
 }
 
 async function measure(model, symbolic, threads) {
@@ -141,7 +156,8 @@ async function checkNetwork({ label, file, sets }) {
     const outputs = [1, 2].map((threads) => join(scratch, `outputs_${threads}`));
     for (const [i, folder] of outputs.entries()) {
       mkdirSync(folder, { recursive: true });
-      await run(options.relaxc, ['run', artifact, '--test-data', set, ...kTolerance, '--threads', String(i + 1), '--output-dir', folder]);
+      const args = ['run', artifact, '--test-data', set, ...kTolerance, '--threads', String(i + 1)];
+      await run(options.relaxc, [...args, '--output-dir', folder]);
     }
     for (const name of readdirSync(outputs[0])) {
       const [one, two] = outputs.map((folder) => readFileSync(join(folder, name)));
@@ -150,12 +166,14 @@ async function checkNetwork({ label, file, sets }) {
     for (const folder of outputs) rmSync(folder, { recursive: true });
   }
   results.push({ network: label, sets: sets.length });
-  console.log(`${label}: right at ${sets.length} ${sets.length > 1 ? 'sizes' : 'size'}, the same bits on 1 thread and 2`);
+  const sizes = `${sets.length} ${sets.length > 1 ? 'sizes' : 'size'}`;
+  console.log(`${label}: right at ${sizes}, the same bits on 1 thread and 2`);
 }
 
 function printTable() {
   console.log(line(kColumns, (column) => column[0]));
-  for (const row of results.toSorted((a, b) => a.ratio - b.ratio)) console.log(line(kColumns, (column) => column[2](row)));
+  const sorted = [...results].sort((a, b) => a.ratio - b.ratio);
+  for (const row of sorted) console.log(line(kColumns, (column) => column[2](row)));
   for (const threads of threadCounts) {
     const ratios = results.filter((row) => row.threads === threads).map((row) => 1 / row.ratio);
     const mean = geometricMean(ratios).toFixed(2);
@@ -172,14 +190,18 @@ function placement() {
       return null;
     }
   };
-  return { last_cache_shared_by: read('cache/index3/shared_cpu_list'), core_shared_by: read('topology/thread_siblings_list') };
+  return {
+    last_cache_shared_by: read('cache/index3/shared_cpu_list'), core_shared_by: read('topology/thread_siblings_list'),
+  };
 }
 
 let failures = 0;
 try {
-  for (const row of options.trees ? forests() : await networks()) {
+  for await (const row of options.trees ? forests() : networks()) {
     try {
-      if (!existsSync(row.file)) throw new Error(`${row.file} is not there; ./dev ${options.trees ? 'bench trees' : 'models'} makes it`);
+      if (row.error) throw row.error;
+      const maker = options.trees ? 'bench trees' : 'models';
+      if (!existsSync(row.file)) throw new Error(`${row.file} is not there; ./dev ${maker} makes it`);
       await (options.check ? checkNetwork(row) : measureNetwork(row));
     } catch (error) {
       // One model that fails must not hide the numbers of the others.

@@ -48,21 +48,24 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-export const geometricMean = (values) => Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+export function geometricMean(values) {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+}
 
 // The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ONNX Runtime.
 const common = (dims, threads) => [
   ...dims.flatMap((dim) => ['--dim', dim]), '--threads', String(threads), '--seconds', String(kSeconds)];
 export function ours(relaxc, file, dims, threads, env = {}) {
-  return { command: relaxc, args: ['bench', file, ...common(dims, threads), '--runs', String(kMostRuns), '--json', '-'], env };
+  const args = ['bench', file, ...common(dims, threads), '--runs', String(kMostRuns), '--json', '-'];
+  return { command: relaxc, args, env };
 }
 export function onnxRuntime(model, dims, threads) {
   return { command: process.execPath, args: [kOrtScript, model, ...common(dims, threads)] };
 }
 
 // Runs commands that print their figures as JSON, { NAME: { command, args, env } }, in turn, each in a fresh process,
-// because machines drift. Returns for each { median_ms, rounds_ms, peak_bytes, figures }: the median over the rounds, and
-// the figures of the last round.
+// because machines drift. Returns for each { median_ms, rounds_ms, peak_bytes, figures }: the median over the rounds,
+// and the figures of the last round.
 export async function inTurn(sides, rounds) {
   const results = Object.fromEntries(Object.keys(sides).map((name) => [name, { rounds_ms: [], peak_bytes: 0 }]));
   for (let round = 0; round < rounds; ++round) {

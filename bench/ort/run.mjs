@@ -3,8 +3,8 @@
 // usage: node run.mjs model.onnx [--threads N] [--dim NAME=VALUE]... [--shape INPUT=1x3x224x224]... [--runs R]
 //                    [--seconds S]
 //
-// Inputs are random: floats in -1..1, integers 0 or 1 (valid as token ids and as masks). Without --runs it runs for S (2)
-// seconds, and at least ten times. Times are those of session.run as a Node program sees it. Outputs are bound to the
+// Inputs are random: floats in -1..1, integers 0 or 1 (valid as token ids and as masks). Without --runs it runs for S
+// (2) seconds, and at least ten times. Times are those of session.run as a Node program sees it. Outputs are bound to the
 // tensors of the first run, unless one of them has another shape in the second: else fresh pages would be measured.
 import { parseArgs } from 'node:util';
 import ort from 'onnxruntime-node';
@@ -109,7 +109,8 @@ times.sort((a, b) => a - b);
 const middle = times.length >> 1;
 const median_ms = times.length % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
 console.log(JSON.stringify({
-  median_ms, min_ms: times[0], max_ms: times.at(-1), runs: times.length, load_s, threads, bound: bound !== null, start_bytes,
+  median_ms, min_ms: times[0], max_ms: times.at(-1), runs: times.length, load_s, threads, bound: bound !== null,
+  start_bytes,
   onnxruntime: ort.env.versions.node,
 }));
 process.exit(0); // thread pools need no farewell
