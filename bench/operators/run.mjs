@@ -18,6 +18,7 @@ const kMostJobs = 2; // that compile at once
 const kManyRuns = 1000000; // time is the limit
 const kSlow = 1.2; // times ONNX Runtime's time
 const kLow = 0.4; // share of the roofline
+const kCallUs = 1; // what a call costs: below that the roofline says nothing
 
 const { values: options } = parseArgs({
   options: {
@@ -79,13 +80,13 @@ async function machineLimits(form) {
   const side = ours(options.relaxc, artifactOf(form), dimArguments(form), 1, {}, ['--profile']);
   const { profile } = JSON.parse((await run(side.command, side.args)).stdout.split('\n')[0]);
   if (!profile?.peak_gflops) return null;
-  return { gflops: profile.peak_gflops, l2_gb_s: profile.l2_gb_per_s, memory_gb_s: profile.memory_gb_per_s, l2_bytes: profile.l2_bytes ?? 2 ** 20 };
+  return { gflops: profile.peak_gflops, memory: profile.memory };
 }
 
 function rooflineUs(form, limits) {
   if (!limits) return null;
-  const bandwidth = form.bytes <= limits.l2_bytes ? limits.l2_gb_s : limits.memory_gb_s;
-  return Math.max(form.operations / limits.gflops, form.bytes / bandwidth) / 1000;
+  const level = limits.memory.find(({ most_bytes }) => most_bytes === null || form.bytes <= most_bytes);
+  return Math.max(form.operations / limits.gflops, form.bytes / level.gb_per_s) / 1000;
 }
 
 const kColumns = [
@@ -103,13 +104,14 @@ function report(rows, refused, limits) {
   for (const row of rows) console.log(line(kColumns, (column) => column[2](row)));
   for (const form of refused) console.log(`${form.name}: ${form.error}`);
   console.log(`\nONNX Runtime ${rows[0]?.onnxruntime}, ${cpus()[0].model}, one thread`);
-  if (limits) console.log(`limits: ${limits.gflops} GFLOP/s, L2 cache ${limits.l2_gb_s} GB/s, memory ${limits.memory_gb_s} GB/s`);
+  if (limits) console.log(`limits: ${limits.gflops} GFLOP/s, ${limits.memory.map((level) => `${level.name} ${level.gb_per_s} GB/s`).join(', ')}`);
   const groups = { all: rows, static: rows.filter((row) => row.name.endsWith('/static')), dims: rows.filter((row) => row.name.endsWith('/dims')) };
   for (const [name, group] of Object.entries(groups)) {
     if (!group.length) continue;
     const slow = group.filter((row) => row.ratio > kSlow).length;
-    const low = group.filter((row) => row.share !== null && row.share < kLow).length;
-    console.log(`${name}: ${group.length} forms, geometric mean ${geometricMean(group.map((row) => row.ratio)).toFixed(3)}, `
+    const low = group.filter((row) => row.roofline_us >= kCallUs && row.share < kLow).length;
+    const mean = geometricMean(group.map((row) => row.ratio));
+    console.log(`${name}: ${group.length} forms, geometric mean ${mean.toFixed(3)} (${(1 / mean).toFixed(2)} times as fast), `
       + `${slow} above ${kSlow}, ${low} below ${100 * kLow}% of the roofline`);
   }
   if (refused.length) console.log(`${refused.length} forms could not be measured`);
