@@ -3,15 +3,15 @@
 // usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--filter TEXT] [--quick] [--json FILE]
 //
 // Everything runs on one thread. Each model is compiled to an artifact; then both sides are measured in turn, some
-// milliseconds each in a fresh process, several rounds, and medians count. The roofline is the larger one of operations /
-// peak and bytes / bandwidth, that of the L2 cache for forms that fit in it. The worst forms come first.
+// milliseconds each in a fresh process, several rounds, and medians count. The roofline is the larger one of
+// operations / peak and bytes / bandwidth, that of the cache that a form fits in. The worst forms come first.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { geometricMean, inTurn, line, onnxRuntimeByC, ours, run } from '../ort/measure.mjs';
+import { geometricMean, inTurn, line, onnxRuntime, ours, run } from '../ort/measure.mjs';
 
 const kExport = join(dirname(fileURLToPath(import.meta.url)), 'export.py');
 const kMostJobs = 2; // that compile at once
@@ -31,7 +31,7 @@ const { values: options } = parseArgs({
   },
 });
 if (!options.relaxc || !options.ort || !options.models) {
-  console.error('usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--filter TEXT] [--quick] [--json FILE]');
+  console.error('run.mjs: error: expected --relaxc, --ort and --models');
   process.exit(2);
 }
 const rounds = options.quick ? 1 : 3;
@@ -67,10 +67,11 @@ async function compileAll(forms) {
 // Returns { ours_us, ort_us, onnxruntime }.
 async function measure(form) {
   const files = Object.entries(form.inputs).map(([name, file]) => `${name}=${file}`);
-  const more = ['--runs', String(kManyRuns), '--seconds', String(slice_s), ...(files.length ? ['--input', ...files] : [])];
+  const given = files.length ? ['--input', ...files] : [];
+  const more = ['--runs', String(kManyRuns), '--seconds', String(slice_s), ...given];
   const { ours: mine, ort } = await inTurn({
     ours: ours(options.relaxc, artifactOf(form), dimArguments(form), 1, {}, more),
-    ort: onnxRuntimeByC(options.ort, form.model, dimArguments(form), 1, more),
+    ort: onnxRuntime(options.ort, form.model, dimArguments(form), 1, more),
   }, rounds);
   return { ours_us: mine.median_ms * 1000, ort_us: ort.median_ms * 1000, onnxruntime: ort.figures.onnxruntime };
 }
@@ -104,15 +105,19 @@ function report(rows, refused, limits) {
   for (const row of rows) console.log(line(kColumns, (column) => column[2](row)));
   for (const form of refused) console.log(`${form.name}: ${form.error}`);
   console.log(`\nONNX Runtime ${rows[0]?.onnxruntime}, ${cpus()[0].model}, one thread`);
-  if (limits) console.log(`limits: ${limits.gflops} GFLOP/s, ${limits.memory.map((level) => `${level.name} ${level.gb_per_s} GB/s`).join(', ')}`);
-  const groups = { all: rows, static: rows.filter((row) => row.name.endsWith('/static')), dims: rows.filter((row) => row.name.endsWith('/dims')) };
+  if (limits) {
+    const bandwidths = limits.memory.map((level) => `${level.name} ${level.gb_per_s} GB/s`);
+    console.log(`limits: ${limits.gflops} GFLOP/s, ${bandwidths.join(', ')}`);
+  }
+  const ending = (text) => rows.filter((row) => row.name.endsWith(text));
+  const groups = { all: rows, static: ending('/static'), dims: ending('/dims') };
   for (const [name, group] of Object.entries(groups)) {
     if (!group.length) continue;
     const slow = group.filter((row) => row.ratio > kSlow).length;
     const low = group.filter((row) => row.roofline_us >= kCallUs && row.share < kLow).length;
     const mean = geometricMean(group.map((row) => row.ratio));
-    console.log(`${name}: ${group.length} forms, geometric mean ${mean.toFixed(3)} (${(1 / mean).toFixed(2)} times as fast), `
-      + `${slow} above ${kSlow}, ${low} below ${100 * kLow}% of the roofline`);
+    console.log(`${name}: ${group.length} forms, geometric mean ${mean.toFixed(3)} (${(1 / mean).toFixed(2)} times as `
+      + `fast), ${slow} above ${kSlow}, ${low} below ${100 * kLow}% of the roofline`);
   }
   if (refused.length) console.log(`${refused.length} forms could not be measured`);
 }
