@@ -153,6 +153,6 @@ FORMS += [Form('maxpool_indices', 'MaxPool', [x('n=1 64 h=56 w=56')], {'kernel_s
                each_output(8))]
 FORMS += [reduction(*row) for row in REDUCTIONS]
 FORMS += [Form(f"{op.lower()}_{short(dims)}_{axis}", op, [x(dims)], {'axis': axis},
-               each_input(2 if op == 'Hardmax' else 24)) for op, dims,
-          axis in SOFTMAX]
+               each_input(2 if op == 'Hardmax' else 24))
+          for op, dims, axis in SOFTMAX]
 FORMS += norm_forms() + selecting()
