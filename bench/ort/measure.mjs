@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const kPollMs = 5;
+const kMostRuns = 100000; // the time ends them
+const kSeconds = 2; // of each side in each round
 const kOrtScript = join(dirname(fileURLToPath(import.meta.url)), 'run.mjs');
 
 // Returns the library that is in the package onnxruntime-node.
@@ -53,24 +55,27 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-export const geometricMean = (values) => Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+export function geometricMean(values) {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+}
 
 // The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ONNX Runtime, by
 // Node or by ort_bench.cc, which takes the flags of `relaxc bench`.
 const common = (dims, threads) => [...dims.flatMap((dim) => ['--dim', dim]), '--threads', String(threads)];
-export function ours(relaxc, file, dims, threads, env = {}, more = []) {
+const lasting = ['--seconds', String(kSeconds)];
+export function ours(relaxc, file, dims, threads, env = {}, more = [...lasting, '--runs', String(kMostRuns)]) {
   return { command: relaxc, args: ['bench', file, ...common(dims, threads), ...more, '--json', '-'], env };
 }
 export function onnxRuntime(model, dims, threads) {
-  return { command: process.execPath, args: [kOrtScript, model, ...common(dims, threads)] };
+  return { command: process.execPath, args: [kOrtScript, model, ...common(dims, threads), ...lasting] };
 }
 export function onnxRuntimeByC(binary, model, dims, threads, more = []) {
   return { command: binary, args: [model, '--library', ortLibrary(), ...common(dims, threads), ...more] };
 }
 
 // Runs commands that print their figures as JSON, { NAME: { command, args, env } }, in turn, each in a fresh process,
-// because machines drift. Returns for each { median_ms, rounds_ms, peak_bytes, figures }: the median over the rounds, and
-// the figures of the last round.
+// because machines drift. Returns for each { median_ms, rounds_ms, peak_bytes, figures }: the median over the rounds,
+// and the figures of the last round.
 export async function inTurn(sides, rounds) {
   const results = Object.fromEntries(Object.keys(sides).map((name) => [name, { rounds_ms: [], peak_bytes: 0 }]));
   for (let round = 0; round < rounds; ++round) {
