@@ -11,7 +11,7 @@ import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { geometricMean, inTurn, line, onnxRuntimeByC, ours, run } from '../ort/measure.mjs';
+import { geometricMean, inTurn, line, onnxRuntime, ours, run } from '../ort/measure.mjs';
 
 const kExport = join(dirname(fileURLToPath(import.meta.url)), 'export.py');
 const kMostJobs = 2; // that compile at once
@@ -69,7 +69,7 @@ async function measure(form) {
   const more = ['--runs', String(kManyRuns), '--seconds', String(slice_s), ...(files.length ? ['--input', ...files] : [])];
   const { ours: mine, ort } = await inTurn({
     ours: ours(options.relaxc, artifactOf(form), dimArguments(form), 1, {}, more),
-    ort: onnxRuntimeByC(options.ort, form.model, dimArguments(form), 1, more),
+    ort: onnxRuntime(options.ort, form.model, dimArguments(form), 1, more),
   }, rounds);
   return { ours_us: mine.median_ms * 1000, ort_us: ort.median_ms * 1000, onnxruntime: ort.figures.onnxruntime };
 }
