@@ -23,5 +23,8 @@ struct Conv {
 
 // Returns the result of a transposed convolution in the plain layouts, whose window has constant extents, by others.
 Expr convolution_of_phases(const OpCall& op, const Conv& conv, Builder& b);
+// Returns the result of a convolution of volumes in the plain layouts by one of images; nullopt where that does not pay
+// or the weight's planes are not known.
+std::optional<Expr> convolution_of_planes(const OpCall& op, const Conv& conv, Builder& b);
 
 }  // namespace relaxc

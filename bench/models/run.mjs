@@ -140,7 +140,7 @@ const kColumns = [
   ['peak_mb', 7, (row) => row.peak_mb.toFixed(0)],
   ['ort_peak_mb', 11, (row) => row.ort_peak_mb.toFixed(0)],
   ['model_mb', 8, (row) => row.model_mb.toFixed(1)],
-  ['growth', 6, (row) => (row.artifact_mb / row.model_mb).toFixed(2)],
+  ['size', 6, (row) => (row.artifact_mb / row.model_mb).toFixed(2)],
 ];
 
 const results = [];
