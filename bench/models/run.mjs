@@ -9,7 +9,8 @@
 // with torch's at the sizes that were exported, and those on one thread with those on two.
 //
 // Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds, the worst
-// last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`.
+// last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`, the
+// limit is that of one `relaxc bench --profile`.
 import {
   existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
@@ -113,8 +114,10 @@ async function measure(model, symbolic, threads) {
   const times = Object.entries(results).flatMap(([side, { median_ms, rounds_ms }]) => [
     [`${side}_ms`, median_ms], [`${side}_rounds_ms`, rounds_ms]]);
   const { figures } = results.ort;
+  const profiling = ours(options.relaxc, model, dims, threads, {}, ['--profile', '--runs', '3']);
+  const { profile } = lastLine((await run(profiling.command, profiling.args)).stdout);
   return {
-    threads, ...Object.fromEntries(times), ratio: results.ours.median_ms / results.ort.median_ms,
+    threads, ...Object.fromEntries(times), limit_ms: profile.limit_ms, profile, ratio: results.ours.median_ms / results.ort.median_ms,
     load_ms: results.ours.figures.compile_s * 1000, ort_load_ms: figures.load_s * 1000,
     peak_mb: results.ours.peak_bytes / 1e6, ort_peak_mb: results.ort.peak_bytes / 1e6,
     ort_outputs_bound: figures.bound, onnxruntime: figures.onnxruntime,
@@ -128,6 +131,8 @@ const kColumns = [
   ...(options.backend ? [['backend_ms', 10, (row) => row.backend_ms.toFixed(3)]] : []),
   ['ort_ms', 9, (row) => row.ort_ms.toFixed(3)],
   ['ratio', 6, (row) => row.ratio.toFixed(2)],
+  ['limit_ms', 8, (row) => row.limit_ms.toFixed(3)],
+  ['share', 6, (row) => `${(100 * row.limit_ms / row.ours_ms).toFixed(0)}%`],
   ['load_ms', 7, (row) => row.load_ms.toFixed(0)],
   ['ort_load_ms', 11, (row) => row.ort_load_ms.toFixed(0)],
   ['compile_s', 9, (row) => row.compile_s.toFixed(2)],
