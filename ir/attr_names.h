@@ -39,6 +39,11 @@ inline constexpr const char* kArenaBytes = "arena_bytes";
 
 // A flag: the program has its schedule, which no rule and no fusion may change. Rules set it.
 inline constexpr const char* kIsScheduled = "tir.is_scheduled";
+// A dictionary: the formulas of the program's operations and accesses (tir/analysis/work.h). count_work sets it,
+// codegen/bytecode.cc reads it.
+inline constexpr const char* kWork = "work";
+// A string: the rule that scheduled the program, and its decisions. Rules set it, codegen/bytecode.cc reads it.
+inline constexpr const char* kRule = "rule";
 // A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes
 // a tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation of the
 // block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.

@@ -76,6 +76,7 @@ RELAXC_MODULE_PASSES(X)
 RELAXC_LOWERING_STEPS(X, Y)
 #undef X
 #undef Y
+PrimFuncRef count_work(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 void expect_rules(const IRModule& module, const PassContext& context);         // apply_rules.cc
 void expect_destinations(const IRModule& module, const PassContext& context);  // destination_passing.cc
@@ -100,6 +101,9 @@ const std::vector<Pass>& passes() {
 #define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
       RELAXC_MODULE_PASSES(X)
 #undef X
+          {.name = "count_work",
+           .doc = "note the operations and accesses of each tensor program as formulas, for profiles",
+           .on_program = count_work},
           {.name = "apply_rules",
            .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
            .on_program = apply_rules,
@@ -132,7 +136,7 @@ const std::vector<Pipeline>& pipelines() {
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
-        "promote_indices", "check_lowerable", "apply_rules"}},
+        "promote_indices", "check_lowerable", "count_work", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
