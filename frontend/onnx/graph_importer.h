@@ -42,8 +42,9 @@ struct ModelContext {
 
   std::vector<std::pair<Expr, bool>> decided_dims = {};  // in the branch that is being imported: whether they are 1
   bool is_trial = false;                                 // nobody hears of errors but who looks at `diagnostics`
-  const bool stretches_dims = false;  // whether dims that meet may differ, or are taken for equal (broadcast.cc)
-  bool dims_meet = false;             // whether there are such dims
+  const bool stretches_dims = false;    // whether dims that meet may differ, or are taken for equal (broadcast.cc)
+  bool dims_meet = false;               // whether there are such dims
+  std::set<std::string> unopened = {};  // files of external data of which an error was reported
 
   void add(const CompileError& error) {
     if (options.failed && !is_trial && !error.diagnostics().empty())
