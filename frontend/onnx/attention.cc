@@ -233,7 +233,10 @@ Outputs attention(Node& n) {
   AttentionSteps steps = attend(n, call);
   Outputs outputs = {n.of(n.rank(0) == 3 ? join_heads(n, steps.output) : steps.output), n.of(caches.key),
                      n.of(caches.value)};
-  const std::optional<Expr> shown[] = {steps.products, steps.capped, steps.masked, steps.weights};
+  // Until 2026 the specification had the scores with the mask as mode 1, as ONNX 1.21 still does. Without a cap nobody
+  // needs the mode of today, whose scores are the products.
+  const std::optional<Expr>& first = call.softcap ? steps.capped : steps.masked;
+  const std::optional<Expr> shown[] = {steps.products, first, steps.masked, steps.weights};
   if (call.shows_scores) outputs.push_back(n.of(*shown[mode]));
   return outputs;
 }

@@ -66,7 +66,9 @@ std::vector<std::string> names_read(const onnx::NodeProto& node) {
   for (const std::string& name : node.input()) {
     if (!name.empty()) names.push_back(name);
   }
+  const bool names_y = node.op_type() == "Gradient" && node.domain() == "ai.onnx.preview.training";
   for (const auto& attribute : node.attribute()) {
+    if (names_y && attribute.name() == "y") names.push_back(attribute.s());
     if (!attribute.has_g()) continue;
     std::unordered_set<std::string> inner;
     for (const auto& input : attribute.g().input()) inner.insert(input.name());
@@ -422,6 +424,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   try {
     std::vector<Value> inputs;
     bool poisoned = false;
+    imported_.push_back(&node);
     for (const std::string& name : node.input()) {
       Value value = name.empty() ? nullptr : find(name);
       if (!name.empty() && !value) fail(span, "input '{}' is not defined", printable(name));
@@ -467,9 +470,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   builder_.set_span(outer);
 }
 
-// Returns ModelContext::nested inside a function or graph. A recursive function and a nesting deeper than the limit are
-// errors.
-static std::vector<std::string> entered(const ModelContext& context, const Span& span, const std::string& function) {
+std::vector<std::string> entered(const ModelContext& context, const Span& span, const std::string& function) {
   if (!function.empty() && contains(context.nested, function))
     fail(span, "function '{}' calls itself", printable(function));
   if (std::ssize(context.nested) >= context.options.limits.depth)

@@ -318,7 +318,7 @@ Expr convolve_transposed(Node& n, const std::optional<Expr>& bias, const std::op
 // clang-format off
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
-  X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
+  X(convolution) X(normalization) X(training) X(gradient) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
   X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
   X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_features) \
   X(contrib_refused) \

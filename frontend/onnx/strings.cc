@@ -151,8 +151,6 @@ Outputs string_split(Node& n) {
 void check_pattern(Node& n, const std::string& pattern) {
   try {
     vm::Regex{pattern};
-  } catch (const vm::UnsupportedPattern& error) {
-    n.unsupported("{}", error.what());
   } catch (const RuntimeError& error) {
     n.fail("{}", error.what());
   }
