@@ -283,7 +283,8 @@ RELAXC_ATTRS(FormatAttrs, (std::string, format, {}));
 RELAXC_ATTRS(StringSplitAttrs, (std::string, delimiter, {}), (int64_t, maxsplit, -1));
 RELAXC_ATTRS(PatternAttrs, (std::string, pattern, {}));
 RELAXC_ATTRS(SeedAttrs, (int64_t, seed, 0));  // of 32 bits
-RELAXC_ATTRS(StringNormalizeAttrs, (std::string, case_change_action, "NONE"), (bool, is_case_sensitive, false));
+RELAXC_ATTRS(StringNormalizeAttrs, (std::string, case_change_action, "NONE"), (bool, is_case_sensitive, false),
+             (std::string, locale, {}));
 RELAXC_ATTRS(DecodeImageAttrs, (std::string, pixel_format, "RGB"));
 RELAXC_ATTRS(TokenizeAttrs, (bool, is_token, false), (int64_t, least, 1), (bool, marks, false), (std::string, pad, {}));
 RELAXC_ATTRS(SequenceConcatAttrs, (int64_t, axis, 0), (bool, new_axis, false));

@@ -133,7 +133,9 @@ struct Pool {
     for (int64_t length = 1; length < std::ssize(starts); ++length) {
       int64_t begin = starts[static_cast<size_t>(length) - 1], size = starts[static_cast<size_t>(length)] - begin;
       if (begin < 0 || size < 0 || size % length != 0)
-        n.fail("ngram_counts gives {} numbers to n-grams of length {}", size, length);
+        n.fail(
+            "ngram_counts: n-grams of length {0} are items {1} to {2} of the pool, expected a multiple of {0} of them",
+            length, begin, begin + size);
       count += size / length;
     }
     if (count != std::ssize(columns)) n.fail("{} n-grams and {} ngram_indexes", count, columns.size());
