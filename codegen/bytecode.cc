@@ -349,6 +349,7 @@ class FunctionLowering {
     vm::KernelInfo kernel{is_compiled ? kernel_symbol(call.name()) : call.name(), call.name(),
                           is_compiled ? vm::KernelSource::kArtifact : vm::KernelSource::kRegistry,
                           static_cast<int64_t>(tensors.size()), static_cast<int64_t>(values.size())};
+    if (auto program = called_program(call.callee, module_)) note_work(kernel, (*program)->attrs);
     code_.emit(Opcode::kCallKernel, {executable_.kernel(std::move(kernel)), tensors, values, label(span)});
   }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/arith.h"
+#include "ir/attr_names.h"
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
@@ -84,6 +85,14 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
     info.dims = std::vector<vm::DimInfo>(static_cast<size_t>(rank), {-1, "?"});  // dims without a name
   }
   return info;
+}
+
+void note_work(vm::KernelInfo& kernel, const Attrs& attrs) {
+  if (const AttrValue* work = attrs.find(attr_names::kWork)) {
+    kernel.operations = work->as<Attrs>()->get_string("operations", "");
+    from_attr(*work->as<Attrs>()->find("accesses"), kernel.accesses);
+  }
+  kernel.rule = attrs.get_string(attr_names::kRule, "");
 }
 
 }  // namespace relaxc::codegen

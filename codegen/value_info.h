@@ -1,4 +1,4 @@
-// The types of params and results as the runtime knows them. Internal to codegen/.
+// What the runtime knows of types of params and results, and of kernels beside their code. Internal to codegen/.
 #pragma once
 #include "ir/expr.h"
 #include "vm/executable.h"
@@ -6,5 +6,7 @@
 namespace relaxc::codegen {
 
 vm::ValueInfo value_info(std::string name, const Type& type);
+// Copies what profiles show of a tensor program, whose attributes these are.
+void note_work(vm::KernelInfo& kernel, const Attrs& attrs);
 
 }  // namespace relaxc::codegen

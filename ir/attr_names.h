@@ -27,6 +27,9 @@ inline constexpr const char* kOutputNames = "output_names";
 // A string: the function that takes the same inputs where their dims fail the tests of this one, such as that two dims
 // are equal. The importer sets it, codegen/bytecode.cc reads it, and a run calls it (vm/program.cc).
 inline constexpr const char* kOtherwise = "otherwise";
+// A list of strings: the params by which the function is differentiated; none: all of floats. The pass gradient reads
+// it.
+inline constexpr const char* kRequireGrads = "require_grads";
 // A string: the backend outside of the compiler that makes the function's code. codegen/compile.cc refuses it.
 inline constexpr const char* kCodegen = "Codegen";
 // A string: the formula of the bytes of the planned arena. plan_memory sets it; the bytecode's metadata repeats it.
@@ -36,6 +39,11 @@ inline constexpr const char* kArenaBytes = "arena_bytes";
 
 // A flag: the program has its schedule, which no rule and no fusion may change. Rules set it.
 inline constexpr const char* kIsScheduled = "tir.is_scheduled";
+// A dictionary: the formulas of the program's operations and accesses (tir/analysis/work.h). count_work sets it,
+// codegen/bytecode.cc reads it.
+inline constexpr const char* kWork = "work";
+// A string: the rule that scheduled the program, and its decisions. Rules set it, codegen/bytecode.cc reads it.
+inline constexpr const char* kRule = "rule";
 // A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes
 // a tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation of the
 // block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.

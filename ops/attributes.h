@@ -217,8 +217,8 @@ RELAXC_ATTRS(GridSampleAttrs, (std::string, method, "bilinear"), (std::string, l
 // ---- ops/columns.cc
 
 RELAXC_ATTRS(Col2ImAttrs, (PerDim, strides, {1}), (PerDim, padding, {0}), (PerDim, dilation, {1}));
-RELAXC_ATTRS(DeformColumnsAttrs, (PerDim, kernel_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
-             (PerDim, dilation, {1}), (int64_t, offset_groups, 1));
+RELAXC_ATTRS(DeformColumnsAttrs, (PerDim, strides, {1}), (PerDim, padding, {0}), (PerDim, dilation, {1}),
+             (int64_t, offset_groups, 1));
 
 // ---- ops/signal.cc
 

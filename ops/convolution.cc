@@ -1,8 +1,9 @@
 // Convolutions over one to three spatial dims. Both directions lower to an optional injective stage "pad_temp" and one
 // reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k].
 // Schedules expect this form. Its loops are in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. In a graph
-// a transposed convolution is decomposed into a convolution of the input as it is. As a tensor program of its own it
-// spreads and pads the input in the first stage, then convolves with the flipped kernel.
+// a transposed convolution is decomposed into a convolution of the input as it is, and one of volumes into one of
+// images. As a tensor program of its own it spreads and pads the input in the first stage, then convolves with the
+// flipped kernel.
 #include "ops/convolution.h"
 
 #include "ir/builder.h"
@@ -215,6 +216,22 @@ Expr decompose_transposed(const OpCall& op, Builder& b) {
   return convolution_of_phases(op, conv, b);
 }
 
+template <int N>
+Expr decompose_conv(const OpCall& op, Builder& b) {
+  const Conv conv = check_conv<N>(op);
+  const auto attrs = op.attrs<ConvAttrs<N>>();
+  const bool is_plain = attrs.data_layout == data_layout_of(N) && attrs.kernel_layout == kernel_layout_of(N) &&
+                        attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
+  std::optional<Expr> result;
+  if constexpr (N == 3) {
+    if (is_plain) result = convolution_of_planes(op, conv, b);
+  } else {
+    if (is_plain && N == 1) result = convolution_of_elements(op, conv, b);
+    if (is_plain && !result) result = convolution_of_read_taps<N>(op, conv, b);
+  }
+  return result ? *result : b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
+}
+
 template <int N, class A>
 OpRow conv_row(const char* kind, std::string doc, const char* weight, Conv (*check)(const OpCall&),
                PrimFuncRef (*lower)(const OpCall&)) {
@@ -239,6 +256,7 @@ void add_convolutions(std::vector<OpRow>& rows) {
                                 fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype",
                                             data_layout_of(N), kernel_layout_of(N)),
                                 "tensor [O, C / groups, ...]", check_conv<N>, lower_conv<N>));
+  rows.back().decompose = decompose_conv<N>;
   rows.push_back(conv_row<N, ConvTransposeAttrs<N>>(
       "_transpose",
       fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),

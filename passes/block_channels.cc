@@ -122,14 +122,6 @@ class ChannelBlocker final : public GraphRewriter {
 
   const Blocked* find(const Expr& plain) const { return find_value(blocked_.back(), plain.get()); }
 
-  // Pads the end of an axis of an image or a weight.
-  static Expr pad_axis(const Expr& x, size_t axis, int64_t amount, Builder& b) {
-    if (amount == 0) return x;
-    std::vector<int64_t> widths(8, 0);
-    widths[2 * axis + 1] = amount;
-    return b.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
-  }
-
   // Returns the tensor as an image.
   static Expr as_image(const Expr& x, Builder& b) {
     const std::vector<Expr>& dims = *known_shape(x.type());

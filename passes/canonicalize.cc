@@ -144,7 +144,9 @@ class Canonicalizer final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     bindings_.insert_or_assign(binding.var.get(), binding);
-    if (binding.cast) return std::nullopt;
+    // A cast to the type that a value has says nothing.
+    bool is_same = binding.cast && structural_equal(*binding.cast, binding.value.type());
+    if (binding.cast && !is_same) return std::nullopt;
     // A leaf bound to a name is the leaf; compound scalars keep their names, which keep the dims made of them short.
     bool compound = binding.value.type().is<PrimType>() && !binding.value.is<Var>() && !binding.value.is<IntImm>();
     if (is_leaf(binding.value) && !compound && !binding.value.is<StringImm>()) return binding.value;

@@ -2,6 +2,7 @@
 
 #include "ir/op_names.h"
 #include "ir/type_relation.h"
+#include "ops/attributes.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 
@@ -94,6 +95,13 @@ Expr GraphRewriter::local_function(const FunctionRef& function) {
 Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint) {
   return builder.op("reshape", {x, shape_expr(std::move(dims))}, Attrs{}, std::move(hint));
 }
+Expr pad_axis(const Expr& x, size_t axis, int64_t amount, Builder& builder) {
+  if (amount == 0) return x;
+  std::vector<int64_t> widths(2 * known_shape(x.type())->size(), 0);
+  widths[2 * axis + 1] = amount;
+  return builder.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
+}
+
 Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder) {
   return builder.op("permute_dims", {x}, Attrs{{"axes", to_attr(axes)}});
 }

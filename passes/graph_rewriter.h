@@ -44,6 +44,8 @@ class GraphRewriter {
 // Emit the operators of these names.
 Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint = {});
 Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder);
+// Returns the tensor with so many zeros at the end of an axis; none: itself.
+Expr pad_axis(const Expr& x, size_t axis, int64_t amount, Builder& builder);
 
 // Returns the call of an operator with the type that it has on its operands, where that says more than `declared`.
 std::optional<Expr> with_better_type(const Expr& call, const Type& declared, const OpTable& ops);

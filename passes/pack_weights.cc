@@ -18,6 +18,7 @@
 #include "passes/graph_decisions.h"
 #include "passes/product_bands.h"
 #include "passes/winograd.h"
+#include "support/checked_math.h"
 #include "support/joined.h"
 #include "tir/compute.h"
 #include "tir/intrin/tensor_intrin.h"
@@ -30,7 +31,7 @@ namespace relaxc {
 namespace {
 
 struct PackedMatmul {
-  int64_t depth, blocks, columns, group;
+  int64_t depth, width, blocks, columns, group;  // the last of the blocks may exceed the width
 
   std::vector<int64_t> shape() const {
     if (group == 1) return {blocks, depth, columns};
@@ -50,6 +51,10 @@ struct PackedMatmul {
       if (group > 1) right.push_back(floor_mod(r[0], group));
       return cast_to(load(x, left), sum) * cast_to(load(y, right), sum);
     });
+    if (width < blocks * columns) {
+      out.back() = int_imm(width);
+      product = b.compute("matmul_columns", sum, out, [&](Axes i) { return load(product, {i.begin(), i.end()}); });
+    }
     return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
   }
 };
@@ -156,9 +161,26 @@ class WeightPacker final : public GraphRewriter {
     int64_t columns = choose_column_tile(extent, target_.vector_lanes(dtype.bits)).columns();
     return extent > 0 && extent % columns == 0 ? columns : 0;
   }
+  // Returns the columns of a panel where the last ones may be padding: whole vectors of a tile, unless they are much
+  // more than the extent.
+  int64_t columns_of_padded(int64_t extent, DType dtype) const {
+    const int64_t lanes = target_.vector_lanes(dtype.bits), wide = lanes * cost_model::kSideBySide;
+    const int64_t exact = columns_of(extent, dtype);
+    for (int64_t columns : {wide, lanes}) {
+      if (exact >= columns) return exact;
+      if ((round_up(extent, columns) - extent) * cost_model::kLeastPaddedPart <= extent) return columns;
+    }
+    return exact;
+  }
+  // Returns the columns of all panels: as many panels as a tile reads side by side where that is little more.
+  static int64_t padded_columns(int64_t extent, int64_t columns) {
+    if (extent % columns == 0) return extent;
+    const int64_t streams = round_up(extent, columns * cost_model::kStreams);
+    return (streams - extent) * cost_model::kLeastPaddedPart <= extent ? streams : round_up(extent, columns);
+  }
   // Returns the columns of a panel by the decision about that product: 1 to 4 vectors, full or shorter ones.
   int64_t panel_of(int64_t extent, DType dtype, const VarRef& product) const {
-    return panel_of(extent, dtype, product, columns_of(extent, dtype));
+    return panel_of(extent, dtype, product, columns_of_padded(extent, dtype));
   }
   int64_t panel_of(int64_t extent, DType dtype, const VarRef& product, int64_t formula) const {
     AttrList candidates = {0};
@@ -203,18 +225,18 @@ class WeightPacker final : public GraphRewriter {
     bool floats = right.is_float() && right.bits <= 32 && left == right && (result == right || result == kFloat32);
     bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
     if (!floats && !bytes) return std::nullopt;
-    PackedMatmul packed{constant->data.shape()[0], 0, 0, 1};
+    PackedMatmul packed{constant->data.shape()[0], constant->data.shape()[1], 0, 0, 1};
+    if (packed.width == 0 || packed.depth == 0) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.
-    int64_t extent = constant->data.shape()[1];
-    if (extent == 0 || packed.depth == 0) return std::nullopt;
-    packed.columns = panel_of(extent, accumulation_dtype(result), binding.var);
+    packed.columns = panel_of(packed.width, accumulation_dtype(result), binding.var);
     if (packed.columns == 0) return std::nullopt;
-    packed.blocks = extent / packed.columns;
+    packed.blocks = padded_columns(packed.width, packed.columns) / packed.columns;
     const DotForm* form = find_dot_form(left, right, accumulation_dtype(result), target_);
     if (form && packed.depth % form->group == 0) packed.group = form->group;
     if (bytes && packed.group == 1) return std::nullopt;
+    Expr weight = pad_axis(node.args[1], 1, packed.blocks * packed.columns - packed.width, b);
     Expr grouped =
-        reshape(node.args[1], int_imms({packed.depth / packed.group, packed.group, packed.blocks, packed.columns}), b);
+        reshape(weight, int_imms({packed.depth / packed.group, packed.group, packed.blocks, packed.columns}), b);
     Expr operand = reshape(permute_dims(grouped, {2, 0, 3, 1}, b), int_imms(packed.shape()), b);
     return make_call_tir(module_, "matmul", packed.program(*shape, left, right, result), {node.args[0], operand},
                          {binding.value.type()}, binding.var.span());

@@ -7,6 +7,7 @@ namespace relaxc {
 // Passes over modules: passes/<name>.cc.
 #define RELAXC_MODULE_PASSES(X)                                                                                    \
   X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")        \
+  X(gradient, "add functions with gradients beside those that ask for them (require_grads)")                       \
   X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")             \
   X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")       \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                  \
@@ -75,6 +76,7 @@ RELAXC_MODULE_PASSES(X)
 RELAXC_LOWERING_STEPS(X, Y)
 #undef X
 #undef Y
+PrimFuncRef count_work(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 void expect_rules(const IRModule& module, const PassContext& context);         // apply_rules.cc
 void expect_destinations(const IRModule& module, const PassContext& context);  // destination_passing.cc
@@ -99,6 +101,9 @@ const std::vector<Pass>& passes() {
 #define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
       RELAXC_MODULE_PASSES(X)
 #undef X
+          {.name = "count_work",
+           .doc = "note the operations and accesses of each tensor program as formulas, for profiles",
+           .on_program = count_work},
           {.name = "apply_rules",
            .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
            .on_program = apply_rules,
@@ -115,8 +120,8 @@ const std::vector<Pipeline>& pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       // A compilation runs these before all others.
       {"entries",
-       "a graph function for each program that is run by itself, and none inside of another",
-       {"inline_calls", "wrap_programs", "lambda_lift"}},
+       "functions with gradients, a graph function for each program that is run by itself, and none inside of another",
+       {"gradient", "inline_calls", "wrap_programs", "lambda_lift"}},
       {"simplify",
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
@@ -131,7 +136,7 @@ const std::vector<Pipeline>& pipelines() {
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
-        "promote_indices", "check_lowerable", "apply_rules"}},
+        "promote_indices", "check_lowerable", "count_work", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},

@@ -6,6 +6,7 @@
 #include "support/joined.h"
 #include "tools/given_shapes.h"
 #include "tools/in_turn.h"
+#include "tools/profile.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -13,7 +14,7 @@ namespace relaxc::tools {
 namespace {
 
 struct BenchOptions {
-  std::string model, json;
+  std::string model, json, trace;
   CompilerOptions compiler;
   InputOptions inputs;
   int threads = 0, runs = 50, warmup = 5;
@@ -37,10 +38,11 @@ Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> 
   return {compiled.kernels(), Session(program, {.pool = std::move(pool)}), name};
 }
 
-std::string json_of(const std::vector<double>& sorted, double compile_s, const std::optional<InTurn>& in_turn) {
-  std::string compared;
+std::string json_of(const std::vector<double>& sorted, double compile_s, const std::optional<InTurn>& in_turn,
+                    const std::string& profile) {
+  std::string compared = profile.empty() ? "" : ", \"profile\": " + profile;
   if (in_turn)
-    compared = fmt::format(
+    compared += fmt::format(
         ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
         "\"kernels_differ\": {}",
         in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
@@ -67,6 +69,7 @@ struct Started {
   Measured session;
   std::vector<vm::Value> inputs;
   double compile_s;
+  Program program;
 };
 Started started(const BenchOptions& options, const CompileSettings& settings,
                 const std::shared_ptr<vm::TaskPool>& pool) {
@@ -79,7 +82,7 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   Measured session{{}, Session(program, {.pool = pool}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
   for (int i = 0; i < options.warmup; ++i) session.run(inputs);
-  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s};
+  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s, std::move(program)};
 }
 
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
@@ -101,6 +104,19 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
   return result;
 }
 
+constexpr int kProfiledRuns = 10;
+
+// Runs some more times in a session whose threads are watched, and notes what the kernels do.
+Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
+  auto watched = std::make_shared<WatchedPool>(pool);
+  Session session(it.program, {.pool = watched});
+  session.run_values(it.inputs, it.session.function);
+  Profile profile(machine_limits(pool), watched);
+  session.set_profiler(&profile);
+  for (int i = 0; i < kProfiledRuns; ++i) session.run_values(it.inputs, it.session.function);
+  return profile;
+}
+
 int run(const BenchOptions& stated) {
   BenchOptions options = stated;
   options.inputs = stated.inputs.with_buffer_names(stated.model);
@@ -108,7 +124,7 @@ int run(const BenchOptions& stated) {
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
-  auto& [settings, compiled, session, inputs, compile_s] = it;
+  auto& [settings, compiled, session, inputs, compile_s, _] = it;
   std::vector<double> times;
   double begin = now_ms();
   for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i)
@@ -121,13 +137,12 @@ int run(const BenchOptions& stated) {
   }
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
-  if (!options.json.empty()) write_text(options.json, json_of(times, compile_s, in_turn));
-  if (options.profile) {
-    vm::TableProfiler profiler;
-    session.session.set_profiler(&profiler);
-    for (int i = 0; i < 10; ++i) session.run(inputs);
-    print_message("{}", profiler.text());
-  }
+  std::optional<Profile> profile;
+  if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
+  if (!options.json.empty())
+    write_text(options.json, json_of(times, compile_s, in_turn, profile ? profile->json(kProfiledRuns) : ""));
+  if (options.profile && options.json != "-") print_message("{}", profile->text(kProfiledRuns));
+  if (!options.trace.empty()) write_text(options.trace, profile->trace());
   return kRight;
 }
 
@@ -145,7 +160,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--warmup", options->warmup, "runs before the timed ones")->capture_default_str();
   command->add_option("--seconds", options->seconds, "stop after that time")->capture_default_str();
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
-  command->add_flag("--profile", options->profile, "print the time of each kernel, over ten more runs");
+  command->add_flag("--profile", options->profile,
+                    "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");
+  command->add_option("--trace", options->trace, "write these runs there as trace events, for https://ui.perfetto.dev");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc bench model.onnx --dim batch=1 --threads 2");
   command->callback([options, &exit_code] { exit_code = run(*options); });

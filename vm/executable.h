@@ -56,6 +56,11 @@ struct KernelInfo {
   KernelSource source = KernelSource::kArtifact;
   int64_t num_tensors = 0;
   int64_t num_scalars = 0;
+  // For profiles: formulas (vm/formula.h) of the arithmetic operations and of the accesses to each tensor, and how the
+  // kernel was scheduled. Empty where that is not known.
+  std::string operations = {};
+  std::vector<std::string> accesses = {};
+  std::string rule = {};
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };
 

@@ -293,7 +293,7 @@ struct Interpreter::Instructions {
                           error == nullptr ? "" : fmt::format(": {}", error));
     }
     vm.profiler_->on_kernel({info.display_name, label, start, now_ns() - start,
-                             std::span<const Tensor* const>(vm.kernel_tensors_.data(), tensors.size)});
+                             std::span<const Tensor* const>(vm.kernel_tensors_.data(), tensors.size), &info});
   }
 
   void run(In<Opcode::kCallBuiltin> in) {

@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 
-#include "vm/value.h"
+#include "vm/executable.h"
 
 namespace relaxc::vm {
 
@@ -12,6 +12,7 @@ struct KernelEvent {
   int64_t start_ns = 0;     // steady clock
   int64_t duration_ns = 0;
   std::span<const Tensor* const> tensors;  // inputs, then outputs; valid during the call only
+  const KernelInfo* info = nullptr;        // never null in a run; of the session's program
 };
 
 struct Profiler {

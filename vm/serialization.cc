@@ -150,12 +150,15 @@ void transfer_code(Archive& archive, auto& executable) {
     archive.integer(function.code_end);
     archive.sized(function.places);
   });
-  archive.list(executable.kernels, 33, [&](auto& kernel) {
+  archive.list(executable.kernels, 57, [&](auto& kernel) {
     archive.sized(kernel.symbol);
     archive.sized(kernel.display_name);
     archive.enumerator(kernel.source, 2, "kernel source");
     archive.integer(kernel.num_tensors);
     archive.integer(kernel.num_scalars);
+    archive.sized(kernel.operations);
+    archive.list(kernel.accesses, 8, [&](auto& formula) { archive.sized(formula); });
+    archive.sized(kernel.rule);
   });
   transfer_texts(archive, executable.builtins);
   transfer_texts(archive, executable.strings);
@@ -205,7 +208,7 @@ int64_t program_version() {
   Executable one;
   one.functions = {{"main", true, {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
   one.code = {9};
-  one.kernels = {{"symbol", "display name", KernelSource::kRegistry, 10, 11}};
+  one.kernels = {{"symbol", "display name", KernelSource::kRegistry, 10, 11, "operations", {"accesses"}, "rule"}};
   one.builtins = {"builtin"};
   one.strings = {"string", "another"};
   one.constants = {Tensor::empty({12}, kFloat32), Tensor::empty({13, 14}, kInt64)};

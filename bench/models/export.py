@@ -1,156 +1,46 @@
 #!/usr/bin/env python3
-"""Exports the models that tests and benchmarks share: ResNet-18, MobileNet-v2 and a two-layer BERT-style encoder.
+"""Exports networks of networks.py with torch, each with symbolic dims, as a static twin, or both.
 
-usage: export.py DIR [NAME...]        (./dev models runs it with DIR = build/models)
+usage: export.py DIR [NAME...] [--twins dynamic,static] [--batch 1,4] [--new] [--json]
+       export.py DIR --list
 
-Each model lands in DIR/NAME/ as model.onnx with test_data_set_0..2 beside it, in the convention of the ONNX test data:
-three input sizes each, with torch's answers. Weights are random with a fixed seed; only their statistics matter here.
-Needs Debian's python3-torch, python3-torchvision and python3-onnx.
+./dev models runs it with DIR = build/models for the networks that tests use, ./dev bench models for those it measures.
+
+The dynamic twin lands in DIR/NAME/ as model.onnx with test_data_set_0..2 beside it, in the convention of the ONNX test
+data: three input sizes each, with torch's answers. The static one of batch size B lands in DIR/NAME/static_B/, with one
+set. --new leaves out what is there. For the benchmark: --json prints what there is then, --list all names. Needs Debian's python3-torch, python3-torchvision and python3-onnx.
 """
 import argparse
+import json
 import pathlib
 import sys
+import warnings
 
 import numpy
 import onnx
 import torch
-import torchvision
 from onnx import numpy_helper
-from torch import nn
 
-IMAGE_SIZE = 224
-
-
-def realistic_batch_norms(model):
-    """Gives every batch normalization a random affine part, then lets it measure the activations that really arrive.
-
-    Untouched ones (mean 0, variance 1, weight 1, bias 0) would hide mistakes in folding, and arbitrary ones would let
-    the activations of a deep network vanish or explode.
-    """
-    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
-    for norm in norms:
-        nn.init.uniform_(norm.weight, 0.5, 1.5)
-        nn.init.normal_(norm.bias, 0.0, 0.2)
-        norm.momentum = None  # a plain average over all batches
-    model.train()
-    with torch.no_grad():
-        for _ in range(2):
-            model(torch.randn(8, 3, IMAGE_SIZE, IMAGE_SIZE))
-    for norm in norms:
-        norm.momentum = 0.1
-    return model.eval()
+from networks import NETWORKS
 
 
-class Encoder(nn.Module):
-    """One transformer layer after BERT: self attention and a GELU network, each with a residual and a layer norm."""
-
-    def __init__(self, hidden, heads, inner):
-        super().__init__()
-        self.hidden, self.heads, self.head_size = hidden, heads, hidden // heads
-        self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
-        self.attended = nn.Linear(hidden, hidden)
-        self.attended_norm = nn.LayerNorm(hidden, eps=1e-12)
-        self.widen = nn.Linear(hidden, inner)
-        self.narrow = nn.Linear(inner, hidden)
-        self.output_norm = nn.LayerNorm(hidden, eps=1e-12)
-
-    def split_heads(self, x):
-        return x.view(*x.size()[:-1], self.heads, self.head_size).permute(0, 2, 1, 3)
-
-    def forward(self, x, mask):
-        query, key, value = (self.split_heads(project(x)) for project in (self.query, self.key, self.value))
-        scores = query @ key.transpose(-1, -2) / self.head_size**0.5
-        context = torch.softmax(scores + mask, dim=-1) @ value
-        context = context.permute(0, 2, 1, 3).contiguous()
-        context = context.view(*context.size()[:-2], self.hidden)
-        x = self.attended_norm(self.attended(context) + x)
-        return self.output_norm(self.narrow(nn.functional.gelu(self.widen(x))) + x)
-
-
-class Bert(nn.Module):
-    """input_ids, attention_mask: int64 [batch, sequence] -> [batch, sequence, hidden] and pooled [batch, hidden]."""
-
-    def __init__(self, vocabulary=2000, positions=512, hidden=256, heads=4, inner=1024, layers=2):
-        super().__init__()
-        self.words = nn.Embedding(vocabulary, hidden)
-        self.positions = nn.Embedding(positions, hidden)
-        self.types = nn.Embedding(2, hidden)
-        self.norm = nn.LayerNorm(hidden, eps=1e-12)
-        self.layers = nn.ModuleList(Encoder(hidden, heads, inner) for _ in range(layers))
-        self.pooler = nn.Linear(hidden, hidden)
-        # As in the well-known exports: position and type ids are stored rows, cut to the sequence at run time.
-        self.register_buffer("position_ids", torch.arange(positions)[None])
-        self.register_buffer("type_ids", torch.zeros(1, positions, dtype=torch.int64))
-
-    def forward(self, input_ids, attention_mask):
-        length = input_ids.size(1)
-        types = self.type_ids[:, :length].expand(input_ids.size(0), length)
-        x = self.words(input_ids) + self.types(types) + self.positions(self.position_ids[:, :length])
-        x = self.norm(x)
-        mask = (1.0 - attention_mask[:, None, None, :].to(x.dtype)) * torch.finfo(x.dtype).min
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x, torch.tanh(self.pooler(x[:, 0]))
-
-
-def random_bert():
-    model = Bert()
-    for name, parameter in model.named_parameters():
-        if "norm.weight" in name:
-            nn.init.uniform_(parameter, 0.8, 1.2)
-        elif "bias" in name:
-            nn.init.normal_(parameter, 0.0, 0.1)
-        else:  # about 1/sqrt(hidden), so that attention is neither flat nor one-hot
-            nn.init.normal_(parameter, 0.0, 0.06)
-    return model.eval()
-
-
-def images(batch):
-    return (torch.randn(batch, 3, IMAGE_SIZE, IMAGE_SIZE),)
-
-
-def token_rows(batch, sequence):
-    """Rows of different lengths, padded with zeros that the mask hides, as a tokenizer makes them."""
-    lengths = torch.randint((sequence + 1) // 2, sequence + 1, (batch, 1))
-    lengths[0] = sequence
-    mask = (torch.arange(sequence)[None] < lengths).to(torch.int64)
-    return torch.randint(1, 2000, (batch, sequence)) * mask, mask
-
-
-IMAGE_NAMES = {"inputs": {"image": ["batch"]}, "outputs": {"logits": ["batch"]}}
-TOKEN_NAMES = {
-    "inputs": {"input_ids": ["batch", "sequence"], "attention_mask": ["batch", "sequence"]},
-    "outputs": {"last_hidden_state": ["batch", "sequence"], "pooled": ["batch"]},
-}
-IMAGE_SIZES = [(1,), (2,), (5,)]
-TOKEN_SIZES = [(1, 7), (2, 16), (3, 33)]
-
-# name: how to make it, opset, named inputs and outputs with their leading symbolic dims, random inputs, sizes
-MODELS = {
-    "resnet18": (lambda: realistic_batch_norms(torchvision.models.resnet18()), 13, IMAGE_NAMES, images, IMAGE_SIZES),
-    "mobilenet_v2": (
-        lambda: realistic_batch_norms(torchvision.models.mobilenet_v2()), 13, IMAGE_NAMES, images, IMAGE_SIZES,
-    ),
-    # The same network twice: with LayerNormalization as one node, and spelled out in ten as exporters did before.
-    "bert": (random_bert, 17, TOKEN_NAMES, token_rows, TOKEN_SIZES),
-    "bert_opset13": (random_bert, 13, TOKEN_NAMES, token_rows, TOKEN_SIZES),
-}
-
-
-def check_dynamic(path, names):
+def check_dynamic(path, network):
     """The tracer bakes sizes into the graph where Python code let it: every promised dim must still be symbolic after
     shape inference, from inputs to outputs."""
     model = onnx.load(str(path))
     onnx.checker.check_model(model, full_check=True)
     model = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    for role, values in (("inputs", model.graph.input), ("outputs", model.graph.output)):
-        if [value.name for value in values] != list(names[role]):
-            raise SystemExit(f"{path}: {role} are {[value.name for value in values]}, expected {list(names[role])}")
+    promised = {name: shape for name, (shape, _) in network.inputs.items()}, network.outputs
+    for role, values, wanted in zip(("inputs", "outputs"), (model.graph.input, model.graph.output), promised):
+        if [value.name for value in values] != list(wanted):
+            raise RuntimeError(f"{path}: {role} are {[value.name for value in values]}, expected {list(wanted)}")
         for value in values:
             dims = [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
-            wanted = names[role][value.name]
-            if dims[: len(wanted)] != wanted:
-                raise SystemExit(f"{path}: {value.name} has shape {dims}, expected it to begin with {wanted}")
+            begin = wanted[value.name]
+            matches = len(begin) <= len(dims) and all(
+                dim == want for dim, want in zip(dims, begin) if isinstance(want, str) or role == "inputs")
+            if not matches:
+                raise RuntimeError(f"{path}: {value.name} has the dims {dims}, expected {begin} at their beginning")
 
 
 def write_data_set(folder, model, inputs):
@@ -163,37 +53,109 @@ def write_data_set(folder, model, inputs):
             proto = numpy_helper.from_array(numpy.ascontiguousarray(tensor.numpy()))
             (folder / f"{role}_{index}.pb").write_bytes(proto.SerializeToString())
     for tensor in outputs:
-        if not torch.isfinite(tensor).all() or tensor.std() < 0.05 or tensor.abs().max() > 100:
-            raise SystemExit(f"{folder}: degenerate output: deviation {tensor.std()}, largest {tensor.abs().max()}")
+        degenerate = tensor.is_floating_point() and (not torch.isfinite(tensor).all() or tensor.std() < 0.05)
+        if degenerate or tensor.abs().max() > 1000:
+            raise RuntimeError(f"{folder}: degenerate output: deviation {tensor.std()}, largest {tensor.abs().max()}")
 
 
-def export(name, folder):
-    make, opset, names, random_inputs, sizes = MODELS[name]
-    torch.manual_seed(0)
-    model = make()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "model.onnx"
-    dynamic = {value: dict(enumerate(dims)) for role in names.values() for value, dims in role.items()}
-    torch.onnx.export(
-        model, random_inputs(*sizes[1]), str(path), opset_version=opset, dynamic_axes=dynamic,
-        input_names=list(names["inputs"]), output_names=list(names["outputs"]),
-    )
-    check_dynamic(path, names)
-    for index, size in enumerate(sizes):
-        write_data_set(folder / f"test_data_set_{index}", model, random_inputs(*size))
-    print(f"{name}: {path.stat().st_size / 1e6:.1f} MB, opset {opset}, sizes {sizes}")
+class Twin:
+    """A network to export: with symbolic dims (batch is None), or with every dim fixed."""
+
+    def __init__(self, network, folder, batch=None):
+        self.network, self.batch = network, batch
+        self.folder = folder / network.name / (f"static_{batch}" if batch else "")
+        self.path = self.folder / "model.onnx"
+        self.static_sizes = {**network.measured, "batch": batch or 1}
+
+    def sets(self):
+        sizes = [self.static_sizes] if self.batch and self.network.dims() else self.network.tested
+        return [(self.folder / f"test_data_set_{index}", size) for index, size in enumerate(sizes)]
+
+    def is_there(self):
+        return self.path.exists() and all((folder / "output_0.pb").exists() for folder, _ in self.sets())
+
+    def export(self, model):
+        network = self.network
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shapes = {**{name: shape for name, (shape, _) in network.inputs.items()}, **network.outputs}
+        symbolic = {name: {axis: dim for axis, dim in enumerate(shape) if isinstance(dim, str)}
+                    for name, shape in shapes.items()}
+        examples = network.random_inputs(self.static_sizes if self.batch else network.tested[1])
+        unfinished = self.path.with_suffix(".part")
+        torch.onnx.export(
+            model, examples, str(unfinished), opset_version=network.opset,
+            dynamic_axes=None if self.batch else symbolic, input_names=list(network.inputs),
+            output_names=list(network.outputs))
+        if not self.batch:
+            check_dynamic(unfinished, network)
+        for folder, sizes in self.sets():
+            write_data_set(folder, model, network.random_inputs(sizes))
+        unfinished.rename(self.path)
+        print(f"{self.path}: {self.path.stat().st_size / 1e6:.1f} MB, opset {network.opset}", file=sys.stderr)
+
+    def description(self):
+        sizes = dict(self.network.measured)
+        if self.batch and "batch" in sizes:
+            sizes["batch"] = self.batch
+        return {"name": self.network.name, "twin": "static" if self.batch else "dynamic", "sizes": sizes,
+                "file": str(self.path), "sets": [str(folder) for folder, _ in self.sets()]}
+
+
+def twins(network, options):
+    batches = options.batch if "batch" in network.dims() else [1]
+    if "dynamic" in options.twins and network.dims():
+        yield Twin(network, options.directory)
+    if "static" in options.twins:
+        yield from (Twin(network, options.directory, batch) for batch in batches)
+
+
+def export(network, options):
+    """Returns descriptions of what is there then."""
+    wanted = list(twins(network, options))
+    missing = [twin for twin in wanted if not (options.new and twin.is_there())]
+    if missing:
+        torch.manual_seed(0)
+        model = network.build(lambda: network.random_inputs({**network.measured, "batch": network.examples}))
+        for twin in missing:
+            twin.export(model)
+    return [twin.description() for twin in wanted]
+
+
+def parsed():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("directory", type=pathlib.Path)
+    arguments.add_argument("names", nargs="*", help=f"all, or of {', '.join(NETWORKS)}; without, those of tests")
+    arguments.add_argument("--twins", type=lambda text: text.split(","), default=["dynamic"])
+    arguments.add_argument("--batch", type=lambda text: [int(size) for size in text.split(",")], default=[1])
+    arguments.add_argument("--new", action="store_true")
+    arguments.add_argument("--json", action="store_true")
+    arguments.add_argument("--list", action="store_true")
+    options = arguments.parse_args()
+    if options.names == ["all"]:
+        options.names = list(NETWORKS)
+    options.names = options.names or [name for name, network in NETWORKS.items() if network.for_tests]
+    unknown = [name for name in options.names if name not in NETWORKS]
+    if unknown:
+        arguments.error(f"no network {unknown[0]}; there are {', '.join(NETWORKS)}")
+    return options
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("directory", type=pathlib.Path)
-    arguments.add_argument("names", nargs="*", help=f"of {', '.join(MODELS)}; all of them when none is given")
-    options = arguments.parse_args()
-    unknown = [name for name in options.names if name not in MODELS]
-    if unknown:
-        arguments.error(f"no model {unknown[0]}")
-    for name in options.names or MODELS:
-        export(name, options.directory / name)
+    options = parsed()
+    warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)  # check_dynamic finds what they warn of
+    if options.list:
+        print(json.dumps(list(NETWORKS)))
+        return 0
+    found, failed = [], 0
+    for name in options.names:
+        try:
+            found += export(NETWORKS[name], options)
+        except RuntimeError as error:  # one network that fails must not hide the others
+            print(f"{name}: {error}", file=sys.stderr)
+            failed = 1
+    if options.json:
+        print(json.dumps(found))
+    return failed
 
 
 if __name__ == "__main__":

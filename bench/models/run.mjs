@@ -1,177 +1,226 @@
-// ./dev bench models: relaxc beside ONNX Runtime on the exported models, both measured in this one run, and relaxc with a
+// ./dev bench models: relaxc beside ONNX Runtime on exported networks, both measured in this one run, and relaxc with a
 // backend beside the two where one is given.
 //
-// usage: node run.mjs --relaxc BINARY --models DIR [--trees] [--backend LIBRARY] [--json FILE] [--rounds N]
+// usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--networks all|NAME,...] [--twins static,dynamic]
+//                     [--batch 1,4] [--threads 1,2] [--rounds N] [--backend LIBRARY] [--json FILE] [--check]
+//        node run.mjs --relaxc BINARY --ort BINARY --models DIR --trees [--threads 1,2] [--rounds N] [--json FILE]
 //
-// --trees: the forests of bench/trees/export.py, at three batch sizes each.
+// --trees: the forests of bench/trees/export.py, at three batch sizes each. --check: measures nothing; compares results
+// with torch's at the sizes that were exported, and those on one thread with those on two.
 //
-// Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds. Every
-// round is a fresh process. Compile seconds and peak memory are of `relaxc compile`, once per model.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync, statSync } from 'node:fs';
+// Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds, the worst
+// last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`, the
+// limit is that of one `relaxc bench --profile`.
+import {
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync,
+} from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { geometricMean, inTurn, lastLine, line, onnxRuntime, ours, run } from '../ort/measure.mjs';
 
-const kModels = [
-  { name: 'resnet18', dims: ['batch=1'] },
-  { name: 'mobilenet_v2', dims: ['batch=1'] },
-  { name: 'bert', dims: ['batch=1', 'sequence=128'] },
-  { name: 'resnet18_int8', dims: ['batch=1'] },
-];
 const kForests = ['boosted', 'boosted_classes', 'xgboost', 'leafwise', 'forest', 'forest_classes'];
-const kBatches = [1, 100, 10000];
-const kThreads = [1, 2];
-const kPollMs = 5;
-
-const kOrtScript = join(dirname(fileURLToPath(import.meta.url)), '..', 'ort', 'run.mjs');
+const kForestBatches = [1, 100, 10000];
+const kQuantized = 'resnet18_int8'; // of quantize.py
+const kTolerance = ['--rtol', '1e-3', '--atol', '1e-3'];
+const kExport = join(dirname(fileURLToPath(import.meta.url)), 'export.py');
 
 const { values: options } = parseArgs({
   options: {
     relaxc: { type: 'string' },
+    ort: { type: 'string' },
     models: { type: 'string' },
+    networks: { type: 'string', default: 'all' },
+    twins: { type: 'string', default: 'static,dynamic' },
+    batch: { type: 'string', default: '1' },
+    threads: { type: 'string', default: '1,2' },
     trees: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
     backend: { type: 'string' },
     json: { type: 'string' },
     rounds: { type: 'string', default: '3' },
   },
 });
+const numbers = (text) => text.split(',').map(Number);
 const rounds = Number(options.rounds);
-if (!options.relaxc || !options.models || !Number.isInteger(rounds) || rounds < 1) {
-  console.error('usage: node run.mjs --relaxc BINARY --models DIR [--trees] [--backend LIBRARY] [--json FILE] [--rounds N]');
+const threadCounts = numbers(options.threads);
+const batches = numbers(options.batch);
+const isCount = (number) => Number.isInteger(number) && number > 0;
+if (!options.relaxc || !options.ort || !options.models || ![rounds, ...threadCounts, ...batches].every(isCount)) {
+  console.error(
+    'run.mjs: error: expected --relaxc, --ort, --models, and numbers above 0 for --rounds, --threads and --batch');
   process.exit(2);
 }
 
-// The high-water mark of a process's memory as Linux keeps it; 0 once the process is gone.
-function peakBytes(pid) {
-  try {
-    return 1024 * Number(/VmHWM:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
-}
-
-// Runs a command to its end: { stdout, seconds, peak_bytes }. The mark only grows, so the last look before the end
-// misses at most what was allocated in the last few milliseconds.
-function run(command, args, env = {}) {
-  return new Promise((resolve, reject) => {
-    const begin = performance.now();
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-    let stdout = '';
-    let stderr = '';
-    let peak_bytes = 0;
-    const poll = setInterval(() => { peak_bytes = Math.max(peak_bytes, peakBytes(child.pid)); }, kPollMs);
-    child.stdout.on('data', (chunk) => { stdout += chunk; });
-    child.stderr.on('data', (chunk) => { stderr += chunk; });
-    child.on('error', reject);
-    child.on('close', (code, signal) => {
-      clearInterval(poll);
-      const seconds = (performance.now() - begin) / 1000;
-      if (code === 0) resolve({ stdout, seconds, peak_bytes });
-      else reject(new Error(`${[command, ...args].join(' ')}: ended with ${signal ?? code}\n${stderr.trim()}`));
-    });
-  });
-}
-
-const lastLine = (text) => JSON.parse(text.trim().split('\n').at(-1));
-
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
-// What relaxc makes of a model with the backend.
-const artifact = () => join(scratch, 'backend.so');
-
-const dimArguments = (dims) => dims.flatMap((dim) => ['--dim', dim]);
-
-async function measureCompile(model, scratch) {
-  if (options.backend) await run(options.relaxc, ['compile', model, '--backend', options.backend, '-o', artifact()]);
-  const { seconds, peak_bytes } = await run(options.relaxc, ['compile', model, '-o', join(scratch, 'model.so')]);
-  return { compile_s: seconds, compile_peak_mb: peak_bytes / 1e6, model_mb: statSync(model).size / 1e6 };
-}
-
-async function measureAll(model, dims, threads) {
-  const ours = [];
-  const theirs = [];
-  const backend = [];
-  let onnxruntime = '';
-  for (let round = 0; round < rounds; ++round) {
-    const common = [model, ...dimArguments(dims), '--threads', String(threads)];
-    ours.push(lastLine((await run(options.relaxc, ['bench', ...common, '--json', '-'])).stdout).median_ms);
-    if (options.backend) {
-      const bench = ['bench', artifact(), ...common.slice(1), '--json', '-'];
-      backend.push(lastLine((await run(options.relaxc, bench, { OMP_NUM_THREADS: String(threads) })).stdout).median_ms);
+// Returns what is measured: { label, file, sizes, dims: those that are symbolic, sets }.
+function* forests() {
+  for (const name of kForests) {
+    // XGBoost need not be installed.
+    if (name === 'xgboost' && !existsSync(join(options.models, name))) continue;
+    for (const batch of kForestBatches) {
+      const file = join(options.models, name, 'model.onnx');
+      yield { label: `${name}/${batch}`, file, sizes: { batch }, dims: { batch }, sets: [] };
     }
-    const peer = lastLine((await run(process.execPath, [kOrtScript, ...common])).stdout);
-    theirs.push(peer.median_ms);
-    onnxruntime = peer.onnxruntime;
   }
-  const ours_ms = median(ours);
-  const ort_ms = median(theirs);
-  const ratio = ours_ms / ort_ms;
-  const backend_ms = options.backend ? median(backend) : null;
-  return {
-    threads, ours_ms, backend_ms, ort_ms, ratio, ours_rounds_ms: ours, backend_rounds_ms: backend,
-    ort_rounds_ms: theirs, onnxruntime,
-  };
 }
 
-// Returns the rows of the table: a model, and the dims of one measurement of it.
-function measurements() {
-  if (!options.trees) return kModels.map((model) => ({ ...model, label: model.name }));
-  // XGBoost need not be installed.
-  const names = kForests.filter((name) => name !== 'xgboost' || existsSync(join(options.models, name)));
-  return names.flatMap((name) => kBatches.map((batch) => (
-    { name, dims: [`batch=${batch}`], label: `${name}/${batch}` })));
+const exported = async (args) => lastLine((await run('/usr/bin/python3', [kExport, options.models, ...args])).stdout);
+
+// Returns the twins of a network, which are exported now if they are not there.
+async function twins(name) {
+  if (name !== kQuantized)
+    return exported([name, '--twins', options.twins, '--batch', options.batch, '--new', '--json']);
+  return [{ twin: 'dynamic', sizes: { batch: 1 }, file: join(options.models, name, 'model.onnx'), sets: [] }];
 }
 
-const kColumns = [
-  ['model', options.trees ? 21 : 14, (row) => row.model],
-  ['threads', 8, (row) => row.threads],
-  ['ours_ms', 9, (row) => row.ours_ms.toFixed(3)],
-  ...(options.backend ? [['backend_ms', 11, (row) => row.backend_ms.toFixed(3)]] : []),
-  ['ort_ms', 9, (row) => row.ort_ms.toFixed(3)],
-  ['ratio', 7, (row) => row.ratio.toFixed(2)],
-  ['compile_s', 10, (row) => row.compile_s.toFixed(2)],
-  ['compile_peak_mb', 16, (row) => row.compile_peak_mb.toFixed(0)],
-  ['model_mb', 9, (row) => row.model_mb.toFixed(1)],
-];
-
-// One line of the table: names to the left, numbers to the right.
-function line(cell) {
-  const cells = kColumns.map((column) => String(cell(column)));
-  return cells.map((text, i) => (i ? text.padStart(kColumns[i][1]) : text.padEnd(kColumns[i][1]))).join(' ');
+async function* networks() {
+  const names = options.networks === 'all' ? [...await exported(['--list']), kQuantized] : options.networks.split(',');
+  for (const name of names) {
+    const rows = await twins(name).catch((error) => [{ error }]);
+    for (const { twin, sizes, file, sets, error } of rows) {
+      const isSized = twin === 'dynamic' && sizes.batch && !options.check;
+      for (const size of isSized ? batches.map((batch) => ({ ...sizes, batch })) : [sizes]) {
+        const label = [name, twin === 'dynamic' ? '_dyn' : '', size?.batch > 1 ? `/${size.batch}` : ''].join('');
+        yield { label, file, sizes: size, dims: twin === 'dynamic' ? size : {}, sets, error };
+      }
+    }
+  }
 }
 
 const scratch = mkdtempSync(join(tmpdir(), 'relaxc-bench-'));
+const artifact = join(scratch, 'model.so');
+const withBackend = join(scratch, 'backend.so');
+
+async function compile(model) {
+  if (options.backend) await run(options.relaxc, ['compile', model, '--backend', options.backend, '-o', withBackend]);
+  const { seconds, peak_bytes } = await run(options.relaxc, ['compile', model, '-o', artifact]);
+  const [model_bytes, artifact_bytes] = [model, artifact].map((file) => statSync(file).size);
+  return {
+    compile_s: seconds, compile_peak_mb: peak_bytes / 1e6, model_mb: model_bytes / 1e6,
+    artifact_mb: artifact_bytes / 1e6,
+  };
+}
+
+async function measure(model, symbolic, threads) {
+  const dims = Object.entries(symbolic).map(([name, size]) => `${name}=${size}`);
+  const openmp = { OMP_NUM_THREADS: String(threads) };
+  const sides = {
+    ours: ours(options.relaxc, artifact, dims, threads),
+    ...(options.backend ? { backend: ours(options.relaxc, withBackend, dims, threads, openmp) } : {}),
+    ort: onnxRuntime(options.ort, model, dims, threads),
+  };
+  const results = await inTurn(sides, rounds);
+  const times = Object.entries(results).flatMap(([side, { median_ms, rounds_ms }]) => [
+    [`${side}_ms`, median_ms], [`${side}_rounds_ms`, rounds_ms]]);
+  const { figures } = results.ort;
+  const profiling = ours(options.relaxc, model, dims, threads, {}, ['--profile', '--runs', '3']);
+  const { profile } = lastLine((await run(profiling.command, profiling.args)).stdout);
+  return {
+    threads, ...Object.fromEntries(times), limit_ms: profile.limit_ms, profile, ratio: results.ours.median_ms / results.ort.median_ms,
+    load_ms: results.ours.figures.compile_s * 1000, ort_load_ms: figures.load_s * 1000,
+    peak_mb: results.ours.peak_bytes / 1e6, ort_peak_mb: results.ort.peak_bytes / 1e6,
+    ort_outputs_bound: figures.bound, onnxruntime: figures.onnxruntime,
+  };
+}
+
+const kColumns = [
+  ['network', 28, (row) => row.network],
+  ['threads', 7, (row) => row.threads],
+  ['ours_ms', 9, (row) => row.ours_ms.toFixed(3)],
+  ...(options.backend ? [['backend_ms', 10, (row) => row.backend_ms.toFixed(3)]] : []),
+  ['ort_ms', 9, (row) => row.ort_ms.toFixed(3)],
+  ['ratio', 6, (row) => row.ratio.toFixed(2)],
+  ['limit_ms', 8, (row) => row.limit_ms.toFixed(3)],
+  ['share', 6, (row) => `${(100 * row.limit_ms / row.ours_ms).toFixed(0)}%`],
+  ['load_ms', 7, (row) => row.load_ms.toFixed(0)],
+  ['ort_load_ms', 11, (row) => row.ort_load_ms.toFixed(0)],
+  ['compile_s', 9, (row) => row.compile_s.toFixed(2)],
+  ['compile_mb', 10, (row) => row.compile_peak_mb.toFixed(0)],
+  ['peak_mb', 7, (row) => row.peak_mb.toFixed(0)],
+  ['ort_peak_mb', 11, (row) => row.ort_peak_mb.toFixed(0)],
+  ['model_mb', 8, (row) => row.model_mb.toFixed(1)],
+  ['size', 6, (row) => (row.artifact_mb / row.model_mb).toFixed(2)],
+];
+
 const results = [];
+
+async function measureNetwork({ label, file, sizes, dims }) {
+  const compiled = await compile(file);
+  for (const threads of threadCounts) {
+    const row = { network: label, sizes, ...await measure(file, dims, threads), ...compiled };
+    results.push(row);
+    console.error(line(kColumns, (column) => column[2](row)));
+  }
+}
+
+// Throws when a result is not torch's, or differs in one bit between one thread and two.
+async function checkNetwork({ label, file, sets }) {
+  if (!sets.length) return;
+  await compile(file);
+  for (const set of sets) {
+    const outputs = [1, 2].map((threads) => join(scratch, `outputs_${threads}`));
+    for (const [i, folder] of outputs.entries()) {
+      mkdirSync(folder, { recursive: true });
+      const args = ['run', artifact, '--test-data', set, ...kTolerance, '--threads', String(i + 1)];
+      await run(options.relaxc, [...args, '--output-dir', folder]);
+    }
+    for (const name of readdirSync(outputs[0])) {
+      const [one, two] = outputs.map((folder) => readFileSync(join(folder, name)));
+      if (!one.equals(two)) throw new Error(`${set}: ${name} differs between 1 thread and 2`);
+    }
+    for (const folder of outputs) rmSync(folder, { recursive: true });
+  }
+  results.push({ network: label, sets: sets.length });
+  const sizes = `${sets.length} ${sets.length > 1 ? 'sizes' : 'size'}`;
+  console.log(`${label}: right at ${sizes}, the same bits on 1 thread and 2`);
+}
+
+function printTable() {
+  console.log(line(kColumns, (column) => column[0]));
+  const sorted = [...results].sort((a, b) => a.ratio - b.ratio);
+  for (const row of sorted) console.log(line(kColumns, (column) => column[2](row)));
+  for (const threads of threadCounts) {
+    const ratios = results.filter((row) => row.threads === threads).map((row) => 1 / row.ratio);
+    const mean = geometricMean(ratios).toFixed(2);
+    console.log(`geometric mean of ONNX Runtime's time / ours over ${ratios.length}, threads ${threads}: ${mean}`);
+  }
+}
+
+// Where the kernel tells: the processors that share the first one's last cache, and those of its core.
+function placement() {
+  const read = (file) => {
+    try {
+      return readFileSync(`/sys/devices/system/cpu/cpu0/${file}`, 'utf8').trim();
+    } catch {
+      return null;
+    }
+  };
+  return {
+    last_cache_shared_by: read('cache/index3/shared_cpu_list'), core_shared_by: read('topology/thread_siblings_list'),
+  };
+}
+
 let failures = 0;
 try {
-  console.log(line((column) => column[0]));
-  for (const { name, dims, label } of measurements()) {
-    const model = join(options.models, name, 'model.onnx');
+  for await (const row of options.trees ? forests() : networks()) {
     try {
-      if (!existsSync(model)) throw new Error(`${model}: not there; ./dev ${options.trees ? 'bench trees' : 'models'} makes it`);
-      const compile = await measureCompile(model, scratch);
-      for (const threads of kThreads) {
-        const row = { model: label, dims, ...await measureAll(model, dims, threads), ...compile };
-        results.push(row);
-        console.log(line((column) => column[2](row)));
-      }
+      if (row.error) throw row.error;
+      const maker = options.trees ? 'bench trees' : 'models';
+      if (!existsSync(row.file)) throw new Error(`${row.file} is not there; ./dev ${maker} makes it`);
+      await (options.check ? checkNetwork(row) : measureNetwork(row));
     } catch (error) {
       // One model that fails must not hide the numbers of the others.
-      console.error(`${label}: ${error.message}`);
+      console.error(`${row.label}: ${error.message}`);
       ++failures;
     }
   }
+  if (!options.check && results.length) printTable();
 } finally {
   rmSync(scratch, { recursive: true });
 }
 if (options.json) {
-  const machine = { cpu: cpus()[0].model, cores: cpus().length };
+  const machine = { cpu: cpus()[0].model, cores: cpus().length, ...placement() };
   writeFileSync(options.json, JSON.stringify({ machine, rounds, failures, results }, null, 2) + '\n');
 }
 process.exit(failures ? 1 : 0);

@@ -15,7 +15,8 @@ Expr gather_elements(Node& n) { return n.op("gather_elements", n.tensors(), Axis
 std::vector<Expr> with_coordinates(Node& n, std::optional<int64_t> result, int64_t batch_dims) {
   std::vector<Expr> operands = n.tensors();
   std::vector<Expr> dims = n.shape(1);
-  if (!result || dims.empty() || as_int(dims.back())) return operands;
+  if (dims.empty() || as_int(dims.back())) return operands;
+  if (!result) n.fail_open_rank(operands[1], "the last dim of the indices", dims.size() == 1 ? "[2]" : "[n, 2]");
   const Expr count = int_imm(n.rank(1) - 1 + n.rank(0) - batch_dims - *result);
   n.require_equal(dims.back(), count, "coordinates of an index, as the ranks tell them");
   dims.back() = count;

@@ -175,7 +175,9 @@ TEST_CASE("products with constant columns", "[schedule]") {
                                        {67, 4096, 96},       // the reduction in parts
                                        {400, 4096, 64},      // in row blocks, too
                                        {1, 4096, 64, true},  // few rows apart
-                                       {9, 64, 128, true},  {130, 64, 160, true}, {67, 4096, 64, true}};
+                                       {9, 64, 128, true},  {130, 64, 160, true}, {67, 4096, 64, true},
+                                       {1, 96, 250},  // the last panel is padded
+                                       {7, 64, 250},        {40, 2048, 251},      {33, 64, 1001, true}};
   for (const Product& p : kCases) {
     for (bool bias : {false, true}) {
       CAPTURE(p.rows, p.depth, p.columns, p.symbolic, bias);
@@ -211,6 +213,36 @@ def main(x: R.Tensor(({0}, {1}), "float32"), w: R.Tensor(({1}, {2}), "float32"),
         CHECK(wrong == 0);
       }
     }
+  }
+}
+
+TEST_CASE("rows of a product are the long dims before its columns", "[schedule]") {
+  for (const char* dims : {"37, 1", "1, 37", "37, 3", "3, 37", "\"m\", 1"}) {
+    CAPTURE(dims);
+    IRModule module = parse_graph(fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({0}, 64), "float32"), w: R.Tensor((64, 96), "float32"), b: R.Tensor((96,), "float32")):
+    with R.dataflow():
+        z = R.nn.relu(R.add(R.matmul(x, w), b))
+        R.output(z)
+    return z
+)",
+                                              dims)
+                                      .c_str());
+    const std::string given = dims;
+    const int64_t rows = given.ends_with("3") || given.starts_with("3,") ? 3 * 37 : 37;
+    std::vector<int64_t> shape = {37, rows / 37, 64};
+    if (given.ends_with("37")) std::swap(shape[0], shape[1]);
+    Tensor x = small_numbers(shape, 5), w = small_numbers({64, 96}, 3), b = small_numbers({96}, 2);
+    Tensor result = Session(compile(with_constants(module, {w, b}), {}).load()).run({x})[0];
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < result.size(); ++i) {
+      double sum = b.as_double(i % 96);
+      for (int64_t k = 0; k < 64; ++k) sum += x.as_double(i / 96 * 64 + k) * w.as_double(k * 96 + i % 96);
+      wrong += result.as_double(i) != std::max(sum, 0.0);  // sums of small integers
+    }
+    CHECK(wrong == 0);
+    CHECK(result.size() == rows * 96);
   }
 }
 

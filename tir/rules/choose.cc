@@ -96,8 +96,20 @@ struct Application {
     std::optional<Schedule> schedule;
     RuleResult result = scheduled(program, decisions, schedule, &versions);
     if (result.program && versions) result = with_versions(program, *result.program, *versions, decisions);
+    if (result.program) result.program = with_rule(*result.program, decisions);
     if (result.program && on_scheduled) on_scheduled(actual, *schedule, decisions);
     return result;
+  }
+
+  // Notes the rule and what it decided, for profiles.
+  PrimFuncRef with_rule(const PrimFuncRef& program, const Decisions& decisions) const {
+    std::string text = joined(decisions.all(), [](const Decision& decision) {
+      const auto* word = decision.value.as<std::string>();
+      return fmt::format("{}={}", decision.name, word ? *word : to_string(decision.value));
+    });
+    PrimFunc function = *program;
+    function.attrs.set(attr_names::kRule, text.empty() ? actual.name : fmt::format("{}: {}", actual.name, text));
+    return make_prim_func(std::move(function), program.span());
   }
 
   Decisions decisions_with(Attrs given) const {

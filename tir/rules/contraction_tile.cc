@@ -117,12 +117,27 @@ ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, co
   return tile;
 }
 
+// Returns the axis of rows: the innermost one of x[..., i, k] that is longer than 1, or one before it that is longer
+// where that is too short for a tile.
+size_t row_axis_of(const Block& block, const std::vector<Expr>& x) {
+  size_t best = block.iter_vars.size();
+  int64_t longest = 1;
+  for (size_t d = x.size() - 1; d-- > 0 && longest < kFewestRows;) {
+    const size_t axis = position_of_axis(block.iter_vars, x[d]);
+    if (axis == block.iter_vars.size()) break;
+    const int64_t length = as_int(block.iter_vars[axis].domain.extent).value_or(kFewestRows);
+    if (length <= longest) continue;
+    longest = length, best = axis;
+  }
+  return best;
+}
+
 // Matches y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
 ContractionMatch match_panels(const Block& block, const Target& target) {
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   if (operands.size() != 2 || operands[0]->indices.size() < 2) return kOtherForm;
   const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
-  ContractionTile tile{0, position_of_axis(block.iter_vars, x[x.size() - 2]), false, 1, target.vector_lanes(32), 1};
+  ContractionTile tile{0, row_axis_of(block, x), false, 1, target.vector_lanes(32), 1};
   if (x.size() == 2 && y.size() == 2) return match_plain_operand(block, *operands[0], *operands[1], tile);
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() != 3 && right.shape.size() != 4) return kOtherForm;

@@ -29,8 +29,10 @@ constexpr int64_t kMostFilterVectors = 4;     // side by side
 constexpr int kSideBySide = 2;                // vectors of columns of a tile, panels of a tile
 constexpr int64_t kMostColumnVectors = 4;     // of a reduction's tile, that users and tuners may choose
 constexpr int kStreams = 4;                   // panels that a single row reads at once, as it waits for memory
-constexpr int kFewestWideRows = 4;            // of a tile on two panels: fewer reuse each vector too little
-constexpr int64_t kNarrowWindow = 3;          // columns of a window that reads its border by conditions
+constexpr int64_t kFewestRows = 6;  // of a tile, where another axis has more: fewer do not hide the latency of sums
+constexpr int64_t kLeastPaddedPart = 16;             // of the columns of a product may be padding for whole vectors
+constexpr int kFewestWideRows = 4;                   // of a tile on two panels: fewer reuse each vector too little
+constexpr int64_t kNarrowWindow = 3;                 // columns of a window that reads its border by conditions
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
 constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches

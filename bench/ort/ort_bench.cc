@@ -1,0 +1,70 @@
+// Times a model in ONNX Runtime as `relaxc bench` does in relaxc: the same flags, the same random inputs, the same
+// figures.
+//
+// usage: ort_bench model.onnx --library libonnxruntime.so.1 [--threads N] [--dim batch=1] [--input x=x.npy] [--runs N]
+//
+// Prints one line of JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench/ort/runtime.h"
+#include "tools/in_turn.h"
+#include "tools/tool.h"
+
+namespace {
+
+using namespace relaxc;  // NOLINT: a program
+
+struct Options {
+  std::string model, library;
+  tools::InputOptions inputs;
+  int threads = 1, runs = 50, warmup = 5;
+  double seconds = 10;
+};
+
+void run(const Options& options) {
+  double start = tools::now_ms();
+  bench::OrtSession session(options.library, options.model, options.threads);
+  double load_s = (tools::now_ms() - start) / 1000;
+  std::vector<Tensor> inputs;
+  for (const vm::Value& value : options.inputs.make(session.inputs())) inputs.push_back(value.tensor());
+  session.set_inputs(inputs);
+  for (int i = 0; i < options.warmup; ++i) session.run();
+  std::vector<double> times;
+  double begin = tools::now_ms();
+  for (int i = 0; i < options.runs && (i < 3 || tools::now_ms() - begin < options.seconds * 1000); ++i)
+    times.push_back(session.run());
+  std::ranges::sort(times);
+  fmt::print(
+      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"load_s\": {:.3f}, \"threads\": "
+      "{}, "
+      "\"bound\": {}, \"onnxruntime\": \"{}\"}}\n",
+      tools::median_of(times), times.front(), times.back(), times.size(), load_s, options.threads,
+      session.has_bound_outputs(), session.version());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("time runs of a model in ONNX Runtime");
+  app.add_option("model", options.model, "the file (.onnx)")->required();
+  app.add_option("--library", options.library, "ONNX Runtime's shared library")->required();
+  options.inputs.add_to(app);
+  app.add_option("--threads", options.threads, "threads that run kernels");
+  app.add_option("--runs", options.runs, "the largest number of timed runs")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", options.warmup, "runs before the timed ones");
+  app.add_option("--seconds", options.seconds, "stop after that time");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  std::fflush(stdout);
+  std::_Exit(0);  // thread pools need no farewell
+}

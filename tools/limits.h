@@ -1,0 +1,31 @@
+// What this machine can do at most, measured: the scale on which profiles show kernels.
+#pragma once
+#include <array>
+#include <memory>
+
+#include "vm/thread_pool.h"
+
+namespace relaxc::tools {
+
+// One that all threads of the pool together read from.
+struct MemoryLevel {
+  const char* name;
+  double bytes;  // of data that lie there when they are used again
+  double bytes_per_s = 0;
+};
+
+// Of all threads of the pool together; float32 operations, of which a multiply-add is two.
+struct MachineLimits {
+  double operations_per_s = 0;
+  std::array<MemoryLevel, 3> levels;  // the L2 caches, the L3 cache, memory
+
+  // Returns the index of the level that so many bytes come from.
+  size_t level_of(double bytes) const;
+};
+
+// Measures for about half a second. Other work on the machine makes it slower, so the largest figures that were ever
+// measured count: they are kept in the user's cache folder ($XDG_CACHE_HOME, or ~/.cache), in
+// relaxc/limits-PROCESSOR-THREADS.txt. A folder that cannot be written is no error.
+MachineLimits machine_limits(const std::shared_ptr<vm::TaskPool>& pool);
+
+}  // namespace relaxc::tools

@@ -1,0 +1,207 @@
+#include "tools/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "support/joined.h"
+#include "support/printable.h"
+#include "tir/schedule/trace.h"
+#include "vm/formula.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// A kernel of fewer seconds spends them on being called and on waking threads.
+constexpr double kFewSeconds = 4e-6;
+// From this share of the limit on, the limit is what bounds a kernel; from that share of idle time on, the threads.
+constexpr double kNearLimit = 0.6, kMuchIdle = 0.3;
+
+// Returns "float32[1, 3, 224, 224], float32[64] -> float32[1, 64, 112, 112]", without which is which for a kernel of
+// the host.
+std::string types_of(std::span<const Tensor* const> tensors) {
+  auto type = [](const Tensor* tensor) {
+    return fmt::format("{}[{}]", to_string(tensor->dtype()), joined(tensor->shape()));
+  };
+  return fmt::format("{} -> {}", joined(tensors.first(tensors.size() - 1), type), type(tensors.back()));
+}
+
+// Returns the bytes of the elements that the kernel touches.
+double bytes_of(const vm::KernelEvent& event) {
+  double sum = 0;
+  for (size_t i = 0; i < event.tensors.size(); ++i) {
+    const Tensor& tensor = *event.tensors[i];
+    auto bytes = static_cast<double>(tensor.bytes());
+    std::optional<double> accesses;
+    if (i < event.info->accesses.size()) accesses = vm::evaluate_formula(event.info->accesses[i], event.tensors);
+    if (accesses) bytes = std::min(bytes, *accesses * std::max(1.0, tensor.dtype().bits / 8.0));
+    sum += bytes;
+  }
+  return sum;
+}
+
+}  // namespace
+
+struct WatchedPool::Task {
+  vm::PoolTask task;
+  void* closure;
+  WatchedPool* pool;
+};
+
+WatchedPool::WatchedPool(std::shared_ptr<vm::TaskPool> pool)
+    : pool_(std::move(pool)), done_(static_cast<size_t>(pool_->num_workers())) {}
+
+void WatchedPool::run(vm::PoolTask task, void* closure, int workers) {
+  Task watched{task, closure, this};
+  auto run = [](void* self, int worker) {
+    auto& [task, closure, pool] = *static_cast<Task*>(self);
+    const int64_t start = now_ns();
+    task(closure, worker);
+    pool->done_[static_cast<size_t>(worker)].push_back({worker, start, now_ns()});
+  };
+  pool_->run(run, &watched, workers);
+}
+
+std::vector<WatchedPool::Work> WatchedPool::take() {
+  std::vector<Work> all;
+  for (std::vector<Work>& done : done_) {
+    all.insert(all.end(), done.begin(), done.end());
+    done.clear();
+  }
+  return all;
+}
+
+Profile::Profile(MachineLimits limits, std::shared_ptr<WatchedPool> pool) : limits_(limits), pool_(std::move(pool)) {
+  pool_->take();
+}
+
+void Profile::on_kernel(const vm::KernelEvent& event) {
+  auto [entry, is_new] = row_of_.try_emplace({std::string(event.kernel), std::string(event.label)}, rows_.size());
+  if (is_new) rows_.push_back({entry->first.first, entry->first.second, types_of(event.tensors), event.info->rule});
+  KernelProfile& row = rows_[entry->second];
+  const double seconds = static_cast<double>(event.duration_ns) / 1e9, bytes = bytes_of(event);
+  const double operations = vm::evaluate_formula(event.info->operations, event.tensors).value_or(0);
+  // What fits into a cache may lie there.
+  const size_t level = limits_.level_of(bytes);
+  const double compute = operations / limits_.operations_per_s, transfer = bytes / limits_.levels[level].bytes_per_s;
+  ++row.calls;
+  row.seconds += seconds;
+  row.operations += operations;
+  row.bytes += bytes;
+  row.limit_seconds += std::max(compute, transfer);
+  row.compute_seconds += compute;
+  row.transfer_seconds[level] += transfer;
+  Event call{entry->second, event.start_ns, event.start_ns + event.duration_ns, pool_->take()};
+  if (!call.work.empty()) {
+    double busy = 0;
+    for (const WatchedPool::Work& work : call.work) busy += static_cast<double>(work.end_ns - work.start_ns) / 1e9;
+    row.idle_seconds += std::max(0.0, seconds * pool_->num_workers() - busy);
+  }
+  events_.push_back(std::move(call));
+}
+
+std::vector<const KernelProfile*> Profile::sorted() const {
+  std::vector<const KernelProfile*> rows;
+  for (const KernelProfile& row : rows_) rows.push_back(&row);
+  std::ranges::stable_sort(rows, std::greater(), [](const KernelProfile* row) { return row->seconds; });
+  return rows;
+}
+
+// Returns what keeps a kernel from being faster.
+std::string Profile::bound(const KernelProfile& row) const {
+  const auto slowest = std::ranges::max_element(row.transfer_seconds);
+  const char* resource = row.compute_seconds >= *slowest
+                             ? "compute"
+                             : limits_.levels[static_cast<size_t>(slowest - row.transfer_seconds.begin())].name;
+  if (row.limit_seconds >= kNearLimit * row.seconds) return resource;
+  if (row.seconds / static_cast<double>(row.calls) < kFewSeconds) return "overhead";
+  if (row.idle_seconds > kMuchIdle * row.seconds * pool_->num_workers()) return "imbalance";
+  return resource;
+}
+
+double Profile::limit_ms(int64_t runs) const {
+  double seconds = 0;
+  for (const KernelProfile& row : rows_) seconds += row.limit_seconds;
+  return seconds * 1000 / static_cast<double>(runs);
+}
+
+std::string Profile::text(int64_t runs) const {
+  double total = 0;
+  for (const KernelProfile& row : rows_) total += row.seconds;
+  std::string text = fmt::format("{:>8} {:>10} {:>7} {:>8} {:>8} {:>8}  {:<9}  {}\n", "calls", "mean us", "share",
+                                 "GFLOP/s", "GB/s", "of limit", "bound by", "kernel");
+  for (const KernelProfile* row : sorted()) {
+    text += fmt::format("{:>8} {:>10.2f} {:>6.1f}% {:>8.1f} {:>8.1f} {:>7.1f}%  {:<9}  {}{}\n", row->calls,
+                        row->seconds * 1e6 / static_cast<double>(row->calls), 100 * row->seconds / total,
+                        row->operations / row->seconds / 1e9, row->bytes / row->seconds / 1e9,
+                        100 * row->limit_seconds / row->seconds, bound(*row), row->kernel,
+                        row->nodes.empty() ? "" : " / " + printable(row->nodes, std::string::npos));
+    text += fmt::format("{:>21}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule);
+  }
+  const double run_ms = total * 1000 / static_cast<double>(runs);
+  auto bandwidth = [](const MemoryLevel& level) {
+    return fmt::format("{:.1f} GB/s from {}", level.bytes_per_s / 1e9, level.name);
+  };
+  return text +
+         fmt::format(
+             "{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {:.1f} GFLOP/s, {}\n",
+             rows_.size(), run_ms, limit_ms(runs), 100 * limit_ms(runs) / run_ms, limits_.operations_per_s / 1e9,
+             joined(limits_.levels, bandwidth));
+}
+
+std::string Profile::json(int64_t runs) const {
+  auto kernel = [&](const KernelProfile* row) {
+    const double calls = static_cast<double>(row->calls);
+    return fmt::format(
+        "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"calls_per_run\": {:.6g}, \"mean_us\": "
+        "{:.3f}, "
+        "\"operations\": {:.0f}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
+        json_string(row->kernel), json_string(row->nodes), json_string(row->tensors), json_string(row->rule),
+        calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->operations / calls, row->bytes / calls,
+        row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls, bound(*row));
+  };
+  auto level = [](const MemoryLevel& level) {
+    std::string bytes = std::isinf(level.bytes) ? "null" : fmt::format("{:.0f}", level.bytes);
+    return fmt::format("{{\"name\": \"{}\", \"most_bytes\": {}, \"gb_per_s\": {:.1f}}}", level.name, bytes,
+                       level.bytes_per_s / 1e9);
+  };
+  return fmt::format("{{\"limit_ms\": {:.4f}, \"peak_gflops\": {:.1f}, \"memory\": [{}], \"kernels\": [{}]}}",
+                     limit_ms(runs), limits_.operations_per_s / 1e9, joined(limits_.levels, level),
+                     joined(sorted(), kernel));
+}
+
+std::string Profile::trace() const {
+  const int64_t origin = events_.empty() ? 0 : events_.front().start_ns;
+  // Thread 0 is the caller's, with whole kernels; thread 1 + w is worker w.
+  auto slice = [&](const std::string& name, int thread, int64_t start_ns, int64_t end_ns, const std::string& args) {
+    return fmt::format("{{\"name\": {}, \"ph\": \"X\", \"pid\": 1, \"tid\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}{}}}",
+                       json_string(name), thread, static_cast<double>(start_ns - origin) / 1e3,
+                       static_cast<double>(end_ns - start_ns) / 1e3, args);
+  };
+  auto thread_name = [](int thread, const std::string& name) {
+    return fmt::format(
+        "{{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": {}, \"args\": {{\"name\": {}}}}}", thread,
+        json_string(name));
+  };
+  std::vector<std::string> lines = {thread_name(0, "kernels")};
+  for (int w = 0; w < pool_->num_workers(); ++w) lines.push_back(thread_name(w + 1, fmt::format("thread {}", w)));
+  for (const Event& event : events_) {
+    const KernelProfile& row = rows_[event.row];
+    lines.push_back(slice(row.kernel, 0, event.start_ns, event.end_ns,
+                          fmt::format(", \"args\": {{\"nodes\": {}, \"tensors\": {}, \"rule\": {}}}",
+                                      json_string(row.nodes), json_string(row.tensors), json_string(row.rule))));
+    for (const WatchedPool::Work& work : event.work)
+      lines.push_back(slice(row.kernel, work.worker + 1, work.start_ns, work.end_ns, ""));
+  }
+  return fmt::format("{{\"traceEvents\": [\n{}\n]}}\n", joined(lines, ",\n"));
+}
+
+}  // namespace relaxc::tools
