@@ -274,7 +274,25 @@ Value FunctionEmitter::load_strided(const Buffer& buffer, const Place& place, DT
   return resized(b_, llvm::concatenateVectors(b_, parts), dtype.lanes);
 }
 
+Value FunctionEmitter::load_apart(const BufferLoad& load, DType dtype) {
+  const Ramp* ramp = load.indices.size() == 1 ? load.indices[0].as<Ramp>() : nullptr;
+  bool is_wanted = ramp && !as_int(ramp->stride) && dtype_of(load.indices[0]).element() == kInt64 &&
+                   !dtype.is_scalable() && buffer_type(load.buffer).dtype.lanes == 1;
+  if (!is_wanted) return nullptr;
+  Value at = offset(ramp->base), step = int64(ramp->stride), result = llvm::PoisonValue::get(ops_.type(dtype));
+  for (int lane = 0; lane < dtype.lanes; ++lane) {
+    if (lane > 0) at = b_.CreateNSWAdd(at, step);
+    Value element = load_scalar(load.buffer, at, dtype, nullptr);
+    result = b_.CreateInsertElement(result, element, static_cast<uint64_t>(lane));
+  }
+  return result;
+}
+
 Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
+  bool has_mask = load.predicate || mask_;
+  if (!has_mask && !buffer_type(load.buffer).dtype.is_packed()) {
+    if (Value lanes = load_apart(load, dtype)) return lanes;
+  }
   Place where = place(load.buffer, load.indices);
   RELAXC_CHECK(where.lanes == dtype.lanes, "{}: a load of {} lanes from '{}' has type {}", kernel_.symbol, where.lanes,
                load.buffer->name, to_string(dtype));

@@ -303,6 +303,27 @@ Expr tile_element(const OpCall& op, Inputs x, Axes i) {
   return load(x[0], source);
 }
 
+// Repeats along axes of their own where a remainder by a symbolic dim would find each element. A remainder by a
+// constant goes away in loops.
+Expr decompose_tile(const OpCall& op, Builder& b) {
+  const std::vector<Expr> repeats = tile_repeats(op), &dims = op.shape(0);
+  const size_t added = repeats.size() - dims.size();
+  std::vector<Expr> apart, repeated;
+  bool is_symbolic = false;
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    const Expr dim = d < added ? int_imm(1) : dims[d - added];
+    const bool is_repeated = !is_int(repeats[d], 1);
+    is_symbolic = is_symbolic || (is_repeated && !as_int(dim));
+    if (is_repeated) apart.push_back(int_imm(1)), repeated.push_back(repeats[d]);
+    apart.push_back(dim);
+    repeated.push_back(dim);
+  }
+  if (!is_symbolic && op.size() > 1) return b.op("dyn.tile", {op.arg(0), op.arg(1)});
+  if (!is_symbolic) return b.op("tile", {op.arg(0)}, op.attrs<TileAttrs>());
+  Expr all = b.op("broadcast_to", {b.op("reshape", {op.arg(0), shape_expr(apart)}), shape_expr(repeated)});
+  return b.op("reshape", {all, shape_expr(*known_shape(infer_tile(op)))});
+}
+
 Type infer_repeat(const OpCall& op) {
   RepeatAttrs attrs = op.attrs<RepeatAttrs>();
   if (attrs.repeats < 1) op.fail("repeats is {}, expected at least 1", attrs.repeats);
@@ -516,12 +537,14 @@ std::vector<OpRow> layout_ops() {
                   .inputs = {{"data", "the tensor"}},
                   .attrs = op_attrs<TileAttrs>(),
                   .infer = infer_tile,
+                  .decompose = decompose_tile,
                   .reference = tiled},
                  tile_element),
       by_element({.name = "relax.dyn.tile",
                   .doc = "tile by counts that may be symbolic",
                   .inputs = {{"data", "the tensor"}, {"repeats", "shape: a count per axis"}},
-                  .infer = infer_tile},
+                  .infer = infer_tile,
+                  .decompose = decompose_tile},
                  tile_element),
       by_element({.name = "relax.repeat",
                   .doc = "each element repeated along an axis",

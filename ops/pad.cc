@@ -53,7 +53,12 @@ Expr pad_element(const OpCall& op, Inputs x, Axes i) {
     if (padded && !is_constant) {
       Expr first = simplify(max(int_imm(0) - before, int_imm(0)));
       kept[d] = simplify(shape[d] - first - max(int_imm(0) - after, int_imm(0)));
-      position = first + padded_source(attrs.pad_mode, simplify(position - first), kept[d]);
+      Expr plain = simplify(position - first), source = padded_source(attrs.pad_mode, plain, kept[d]);
+      // Neighbours are copied as vectors from inside of the tensor, which lowering parts from the border by this
+      // condition (partition_loops). Along other axes a source is found once for a row.
+      bool are_neighbours = d + 1 == shape.size();
+      if (are_neighbours) source = if_then_else(int_imm(0) <= plain && plain < kept[d], plain, source);
+      position = first + source;
     }
     source.push_back(position);
   }

@@ -104,10 +104,10 @@ const std::vector<Pass>& passes() {
           {.name = "count_work",
            .doc = "note the operations and accesses of each tensor program as formulas, for profiles",
            .on_program = count_work},
-          {.name = "apply_rules",
-           .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
-           .on_program = apply_rules,
-           .expects = expect_rules},
+      {.name = "apply_rules",
+       .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
+       .on_program = apply_rules,
+       .expects = expect_rules},
 #define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = Step(lowering_step<pass>), __VA_ARGS__},
       RELAXC_LOWERING_STEPS(X, X)
 #undef X

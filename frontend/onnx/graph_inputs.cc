@@ -114,9 +114,9 @@ std::optional<std::string> input_behind(const onnx::GraphProto& graph, const std
 
 void Node::fail_open_rank(const Expr& operand, const char* what, const char* dims) const {
   std::string name;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] && inputs_[i]->tensor && same_node(*inputs_[i]->tensor, operand))
-      name = proto_.input(static_cast<int>(i));
+  for (int i = 0; i < proto_.input_size() && i < std::ssize(inputs_); ++i) {
+    const auto& input = inputs_[static_cast<size_t>(i)];
+    if (input && input->tensor && same_node(*input->tensor, operand)) name = proto_.input(i);
   }
   const std::string source = input_behind(graph_.context().file->proto().graph(), name).value_or("NAME");
   unsupported(

@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "support/temporarily.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/scalable_vectors.h"
@@ -231,6 +232,39 @@ bool holds_vectors(const Stmt& body) {
   });
 }
 
+// Returns a loop that only copies elements, and does so while a condition holds, as one over the iterations in which it
+// holds, if a masked vector would have to gather them: they lie apart by what the run tells, or where a loaded index
+// says. A gather takes as long as copying all of its lanes one by one.
+std::optional<Stmt> as_serial_tail(const Stmt& s, const Analyzer& facts) {
+  const For& loop = *s.as<For>();
+  const IfThenElse* branch = loop.body.as<IfThenElse>();
+  const BufferStore* store = branch && !branch->else_body ? branch->then_body.as<BufferStore>() : nullptr;
+  const BufferLoad* copied = store && !store->predicate ? store->value.as<BufferLoad>() : nullptr;
+  if (!copied || copied->predicate || copied->indices.size() != 1) return std::nullopt;
+  const Expr& from = copied->indices[0];
+  if (!holds<BufferLoad>(from) && coefficient(from, loop.var, facts)) return std::nullopt;
+  std::vector<Expr> others;
+  Expr end = loop.extent;
+  for (const Expr& condition : conjuncts(branch->condition)) {
+    if (!uses_var(condition, loop.var)) {
+      others.push_back(condition);
+      continue;
+    }
+    auto value = slack(condition);
+    if (!value || !is_int(loop.min, 0) || holds<BufferLoad>(condition) || coefficient(*value, loop.var, facts) != -1)
+      return std::nullopt;
+    Expr count = cast_to(substitute(*value, {{loop.var.get(), loop.min}}) + 1, dtype_of(loop.extent));
+    end = min(end, count);
+  }
+  For copy = loop;
+  copy.kind = ForKind::kSerial;
+  copy.extent = facts.simplify(max(end, int_imm(0, dtype_of(loop.extent))));
+  copy.body = branch->then_body;
+  Stmt serial = make(std::move(copy), s.span());
+  auto condition = conjunction(others);
+  return condition ? make(IfThenElse{*condition, serial, std::nullopt}, s.span()) : serial;
+}
+
 class Vectorizer final : public Rewriter {
  public:
   explicit Vectorizer(Analyzer facts) : facts_(std::move(facts)) {}
@@ -245,6 +279,7 @@ class Vectorizer final : public Rewriter {
     const For* node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
     auto lanes = vector_lanes(node->extent);
+    if (auto tail = as_serial_tail(rewritten, facts_)) return *tail;
     if (lanes && *lanes != 1 && std::abs(*lanes) <= kMostLanes && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
@@ -273,7 +308,8 @@ class Vectorizer final : public Rewriter {
 }  // namespace
 
 // Turns vectorized loops of constant extent, or of a constant times T.vscale(), into vector statements with masks for
-// branches. A loop without a vector form (inner allocations, `while`, lanes that store to one element) becomes serial.
+// branches. A loop without a vector form (inner allocations, `while`, lanes that store to one element) becomes serial,
+// and so does the tail of a copy whose lanes lie apart.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
   return with_body(function, Vectorizer(facts_of_params(function)).stmt(function->body));
 }

@@ -20,6 +20,8 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 // ---- Tiles, in elements or vectors
 
 constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
+constexpr int64_t kScanVectors = 4;           // side by side, where each step of a scan goes to another row
+constexpr int64_t kSymbolicScanVectors = 2;   // that many where a vector more may be masked out whole
 constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer
 constexpr int64_t kMostSymbolicRows = 8;      // there is code for each number of rows that the last tile may have
 constexpr int64_t kMostBandedRows = 4;        // the same of a product in bands, whose epilogue is long in each of them

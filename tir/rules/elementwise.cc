@@ -18,13 +18,30 @@ std::vector<BufferLoad> accesses_of(const Block& block) {
   return result;
 }
 
+// Answers by how much accesses of a block move along its axes.
+struct Strides {
+  const BufferStore* store;  // the only one of the block, or null
+  const Analyzer& facts;
+
+  // Returns the stride of an access along an axis; nullopt: it varies. An index that is loaded, such as the row that a
+  // gather copies, stays the same along an axis that its own place does not depend on.
+  std::optional<Expr> of(const BufferLoad& access, const IterVar& axis) const {
+    auto fixed = [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+      if (!store || same_node(load->buffer, store->buffer) || uses_var(load, axis.var)) return std::nullopt;
+      return make_var("loaded", prim_type(dtype_of(load)));
+    };
+    auto with_fixed = [&](const Expr& index) { return holds<BufferLoad>(index) ? rewrite(index, fixed) : index; };
+    return access_stride(access.buffer, map_each(access.indices, with_fixed), axis.var, facts);
+  }
+};
+
 // Returns whether two axes can be fused for every buffer: stride(outer) is extent(inner) * stride(inner).
 bool can_merge(const std::vector<BufferLoad>& accesses, const IterVar& outer, const IterVar& inner,
-               const Analyzer& facts) {
+               const Strides& strides) {
   return std::ranges::all_of(accesses, [&](const BufferLoad& access) {
-    auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);
-    auto inner_stride = access_stride(access.buffer, access.indices, inner.var, facts);
-    return outer_stride && inner_stride && facts.can_prove_equal(*outer_stride, *inner_stride * inner.domain.extent);
+    auto outer_stride = strides.of(access, outer), inner_stride = strides.of(access, inner);
+    return outer_stride && inner_stride &&
+           strides.facts.can_prove_equal(*outer_stride, *inner_stride * inner.domain.extent);
   });
 }
 
@@ -43,15 +60,12 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
 // the last axis. There the store has its own. nullopt: there is none, or an access has no stride on the last axis.
 std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<BufferLoad>& accesses, const Nest& nest,
                                    const std::vector<long>& merged, const std::vector<Expr>& extents,
-                                   const Analyzer& facts) {
-  auto stride = [&](const BufferLoad& access, const IterVar& axis) {
-    return access_stride(access.buffer, access.indices, axis.var, facts);
-  };
+                                   const Strides& strides) {
   const IterVar& columns = nest.axes.back();
   for (const BufferLoad& access : accesses) {
-    if (!stride(access, columns)) return std::nullopt;
+    if (!strides.of(access, columns)) return std::nullopt;
   }
-  auto stored = access_stride(store.buffer, store.indices, columns.var, facts);
+  auto stored = strides.of({store.buffer, store.indices, {}}, columns);
   if (!stored || !is_int(*stored, 1)) return std::nullopt;
   size_t axis = nest.axes.size() - static_cast<size_t>(merged.back());
   for (size_t loop = merged.size() - 1; loop-- > 0;) {
@@ -59,13 +73,22 @@ std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<B
     axis -= static_cast<size_t>(merged[loop]);
     if (as_int(extents[loop]).value_or(cost_model::kFewestLanes) < cost_model::kFewestLanes) continue;
     bool any = std::ranges::any_of(accesses, [&](const BufferLoad& access) {
-      auto across = stride(access, rows);
-      return across && is_int(*across, 1) && !is_lane_stride(stride(access, columns));
+      auto across = strides.of(access, rows);
+      return across && is_int(*across, 1) && !is_lane_stride(strides.of(access, columns));
     });
-    // Of two symbolic sides either may be short.
-    if (any) return as_int(extents[loop]) || as_int(extents.back()) ? std::optional(loop) : std::nullopt;
+    if (any) return loop;
   }
   return std::nullopt;
+}
+
+// Returns how many vectors of lanes run through a scan together. Each step goes to another row, of which a single
+// vector would take one line of the cache.
+int64_t vectors_of_scan(const Block& block, std::optional<int64_t> extent, int64_t lanes) {
+  if (!block.body.as<For>()->body.is<BufferStore>()) return 1;
+  if (!extent) return cost_model::kSymbolicScanVectors;
+  int64_t vectors = cost_model::kScanVectors;
+  while (vectors > 1 && *extent < vectors * lanes) vectors /= 2;
+  return vectors;
 }
 
 // Returns the most vectors of a piece, a power of two.
@@ -91,12 +114,13 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   const bool has_loop = block->body.is<For>();
   if (nest.axes.empty() || !(single_store(*block) || has_loop)) return plan;
   std::vector<BufferLoad> accesses = accesses_of(*block);
+  const Strides strides{single_store(*block), facts};
   std::vector<Expr> extents;  // of the merged loops
   for (size_t d = 0; d < nest.axes.size(); ++d) {
     const IterVar& axis = nest.axes[d];
     bool merges = d > 0 && (is_int(axis.domain.extent, 1) ||
                             (only_in_indices(*block, axis.var) && only_in_indices(*block, nest.axes[d - 1].var) &&
-                             can_merge(accesses, nest.axes[d - 1], axis, facts)));
+                             can_merge(accesses, nest.axes[d - 1], axis, strides)));
     if (merges) {
       ++plan.merged.back();
       extents.back() = facts.simplify(extents.back() * cast_to(axis.domain.extent, dtype_of(extents.back())));
@@ -107,20 +131,20 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   }
   auto extent = as_int(extents.back());
   // Vectors along the last axis if every access is contiguous or constant there.
-  bool has_lanes = std::ranges::all_of(accesses, [&](const BufferLoad& access) {
-    return is_lane_stride(access_stride(access.buffer, access.indices, nest.axes.back().var, facts));
-  });
+  bool has_lanes = std::ranges::all_of(
+      accesses, [&](const BufferLoad& access) { return is_lane_stride(strides.of(access, nest.axes.back())); });
   int64_t widest = has_lanes ? lanes_of(*block, target) : 1;
   if (has_loop && widest == 1) return ElementwisePlan{.parallel = plan.parallel};
-  if (!has_lanes && !has_loop)
-    plan.rows = loop_of_rows(*single_store(*block), accesses, nest, plan.merged, extents, facts);
+  const int64_t side_by_side = has_loop ? vectors_of_scan(*block, extent, widest) : 1;
+  widest *= side_by_side;
+  if (!has_lanes && !has_loop) plan.rows = loop_of_rows(*strides.store, accesses, nest, plan.merged, extents, strides);
   if (plan.rows) {
     plan.tile = widest = lanes_of(*block, target);
-    if ((extent && *extent < widest) || !as_int(extents[*plan.rows])) widest = 1;
+    if (extent && *extent < widest) widest = 1;
   }
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
   bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
-  int64_t most = most_vectors_of_piece(target);
+  int64_t most = std::max<int64_t>(1, most_vectors_of_piece(target) / side_by_side);
   if (plan.rows || !only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
   plan.piece = decisions.number("piece", numbers_between(1, 2 * most), choose_piece(extent, plan.lanes, most));
   plan.has_whole_pieces = extent && *extent % (plan.piece * plan.lanes) == 0;
@@ -167,7 +191,7 @@ std::vector<DecisionRow> elementwise_decisions() {
   return {
       {"lanes", "lanes of a vector of elements, of columns, or of partial results",
        "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours, but for a "
-       "transpose of rows of constant size"},
+       "transpose"},
       {"piece", "vectors in a piece of one long loop, which a thread takes",
        fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }
