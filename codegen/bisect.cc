@@ -43,7 +43,8 @@ class Bisection {
     for (const std::string& path : tables_of(settings).libraries())
       libraries_.push_back(vm::UserLibrary::open(path, vm::UserLibrary::Table::kOptional));
     // The passes that the compiler always runs first are not suspects: the reference run needs them, too.
-    IRModule entries = run_pass(*find_pass("wrap_programs"), module, context_);
+    IRModule entries = run_pass(*find_pass("gradient"), module, context_);
+    entries = run_pass(*find_pass("wrap_programs"), std::move(entries), context_);
     after_.push_back(run_pass(*find_pass("lambda_lift"), std::move(entries), context_));
     for (const Pass* pass : passes) after_.push_back(run_pass(*pass, after_.back(), context_));
     first_ = static_cast<size_t>(std::ranges::find_if(passes, is_over_programs) - passes.begin());

@@ -243,11 +243,12 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   // Some passes always run. Without check_dims a run is not safe. Without decompose some operators have no lowering.
   // Without spread_tuples legalize refuses tuple values. Without lambda_lift local functions have no bytecode. Without
   // wrap_programs programs by themselves have no entry. inline_calls comes first, because it changes the params of
-  // programs, and after wrap_programs, which calls programs for the scalars that they return.
+  // programs, and after wrap_programs, which calls programs for the scalars that they return. gradient adds functions
+  // that may be the ones to run.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
   for (std::string_view name : {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift",
-                                "inline_calls", "wrap_programs", "inline_calls"}) {
+                                "inline_calls", "wrap_programs", "inline_calls", "gradient"}) {
     const Pass* needed = tables.find_pass(name);
     bool is_missing = std::ranges::find(passes, needed) == passes.end();
     if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);

@@ -27,6 +27,9 @@ inline constexpr const char* kOutputNames = "output_names";
 // A string: the function that takes the same inputs where their dims fail the tests of this one, such as that two dims
 // are equal. The importer sets it, codegen/bytecode.cc reads it, and a run calls it (vm/program.cc).
 inline constexpr const char* kOtherwise = "otherwise";
+// A list of strings: the params by which the function is differentiated; none: all of floats. The pass gradient reads
+// it.
+inline constexpr const char* kRequireGrads = "require_grads";
 // A string: the backend outside of the compiler that makes the function's code. codegen/compile.cc refuses it.
 inline constexpr const char* kCodegen = "Codegen";
 // A string: the formula of the bytes of the planned arena. plan_memory sets it; the bytecode's metadata repeats it.

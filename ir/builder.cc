@@ -48,6 +48,15 @@ Expr Builder::op(std::string name, std::vector<Expr> args, Attrs attrs, std::str
   return emit(make(std::move(payload), type, span_), std::move(hint));
 }
 
+std::vector<Binding> Builder::since(size_t first) const {
+  std::vector<Binding> result;
+  for (auto block = blocks_.rbegin(); result.size() < size_ - first; ++block) {
+    auto taken = std::min(block->bindings.size(), size_ - first - result.size());
+    result.insert(result.begin(), block->bindings.end() - static_cast<int64_t>(taken), block->bindings.end());
+  }
+  return result;
+}
+
 void Builder::begin_dataflow() {
   in_dataflow_ = true;
   blocks_.push_back({true, {}, {}});

@@ -35,6 +35,8 @@ class Builder {
   const OpTable& ops() const { return ops_; }
   size_t size() const { return size_; }  // bindings made so far
   const Binding& last() const { return blocks_.back().bindings.back(); }
+  // Returns the bindings from that one on, counted as size() does.
+  std::vector<Binding> since(size_t first) const;
 
  private:
   const OpTable& ops_;

@@ -119,6 +119,21 @@ struct RunSizes {
   std::function<std::vector<Type>(const OpCall&)> infer_left = {};  // their types
 };
 
+namespace gradients {
+class GradientCall;  // ops/gradient.h
+}
+
+// How the gradient of a call's result becomes those of its arguments.
+struct GradientRule {
+  // Returns what the argument gets. It may have the dims of a broadcast, over which it is then summed.
+  using Of = std::function<Expr(const gradients::GradientCall&)>;
+  // An item for each argument that may be a tensor. Where it is empty, or there is none, the result stays the same in a
+  // neighbourhood of the argument's value: floor, the condition of where.
+  std::vector<Of> arguments = {};
+  // Emits the operator in terms of others, whose gradients are used then, and returns their value; else empty.
+  std::function<Expr(const OpCall&, Builder&)> written = {};
+};
+
 // All that the compiler knows about an operator. Rows have designated initializers, without empty and default members.
 struct OpRow {
   std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
@@ -157,6 +172,9 @@ struct OpRow {
   std::string why_runtime = {};
   // Fills in arguments and attributes that Relax derives from others, such as the step of arange; may be empty.
   std::function<void(Call&)> complete = {};
+  // The built-in operators' come from the tables of ops/gradient_*.cc. An operator without one that has `decompose` is
+  // differentiated as those operators.
+  std::optional<GradientRule> gradient = {};
   // Returns the results in plain C++, for tests on small tensors: given where a wrong formula in `legalize` would pass
   // them otherwise, since no case of the ONNX backend tests reaches the operator (ops/reference.h).
   Reference reference = {};

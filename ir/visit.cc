@@ -167,6 +167,9 @@ Type substitute(const Type& node, const VarMap& map) { return map.empty() ? node
 PrimFuncRef with_fresh_variables(const PrimFuncRef& function) {
   return cast<PrimFunc>(Refresher(function, {})(static_cast<const Expr&>(function)));
 }
+FunctionRef with_fresh_variables(const FunctionRef& function) {
+  return cast<Function>(Refresher(function, {})(static_cast<const Expr&>(function)));
+}
 Stmt instantiate(const Stmt& stmt, const VarMap& replaced) { return Refresher(stmt, replaced)(stmt); }
 
 // ---- Free variables

@@ -178,6 +178,7 @@ Stmt substitute(const Stmt& node, const VarMap& map);
 Type substitute(const Type& node, const VarMap& map);
 // Returns a copy in which every variable defined inside is new, so that it can stand in a module beside the original.
 PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
+FunctionRef with_fresh_variables(const FunctionRef& function);
 // Does the same for a statement, and replaces other variables as substitute() does.
 Stmt instantiate(const Stmt& stmt, const VarMap& replaced);
 

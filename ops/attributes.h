@@ -217,8 +217,8 @@ RELAXC_ATTRS(GridSampleAttrs, (std::string, method, "bilinear"), (std::string, l
 // ---- ops/columns.cc
 
 RELAXC_ATTRS(Col2ImAttrs, (PerDim, strides, {1}), (PerDim, padding, {0}), (PerDim, dilation, {1}));
-RELAXC_ATTRS(DeformColumnsAttrs, (PerDim, kernel_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
-             (PerDim, dilation, {1}), (int64_t, offset_groups, 1));
+RELAXC_ATTRS(DeformColumnsAttrs, (PerDim, strides, {1}), (PerDim, padding, {0}), (PerDim, dilation, {1}),
+             (int64_t, offset_groups, 1));
 
 // ---- ops/signal.cc
 
@@ -283,7 +283,8 @@ RELAXC_ATTRS(FormatAttrs, (std::string, format, {}));
 RELAXC_ATTRS(StringSplitAttrs, (std::string, delimiter, {}), (int64_t, maxsplit, -1));
 RELAXC_ATTRS(PatternAttrs, (std::string, pattern, {}));
 RELAXC_ATTRS(SeedAttrs, (int64_t, seed, 0));  // of 32 bits
-RELAXC_ATTRS(StringNormalizeAttrs, (std::string, case_change_action, "NONE"), (bool, is_case_sensitive, false));
+RELAXC_ATTRS(StringNormalizeAttrs, (std::string, case_change_action, "NONE"), (bool, is_case_sensitive, false),
+             (std::string, locale, {}));
 RELAXC_ATTRS(DecodeImageAttrs, (std::string, pixel_format, "RGB"));
 RELAXC_ATTRS(TokenizeAttrs, (bool, is_token, false), (int64_t, least, 1), (bool, marks, false), (std::string, pad, {}));
 RELAXC_ATTRS(SequenceConcatAttrs, (int64_t, axis, 0), (bool, new_axis, false));

@@ -69,19 +69,19 @@ Type infer_deform_columns(const OpCall& op) {
   size_t spatial = data.size() - std::min<size_t>(data.size(), 2);
   if (spatial < 1 || offset.size() != data.size())
     op.fail("data has rank {} and the offsets {}, expected 3 or more", data.size(), offset.size());
-  std::vector<int64_t> kernel = per_dim(op, attrs.kernel_size, spatial, "kernel_size", 1);
-  int64_t places = 1;
-  for (int64_t extent : kernel) places *= extent;
+  std::vector<Expr> kernel = scalar_list(op, 2);
+  if (kernel.size() != spatial) op.fail("{} dims of the window, expected {}", kernel.size(), spatial);
+  Expr places = simplify(product(kernel));
   if (attrs.offset_groups < 1) op.fail("offset_groups is {}", attrs.offset_groups);
   op.require_equal(data[0], offset[0], "batch sizes of data and offsets");
-  op.require_equal(offset[1], int_imm(attrs.offset_groups * places * static_cast<int64_t>(spatial)),
+  op.require_equal(offset[1], simplify(places * (attrs.offset_groups * static_cast<int64_t>(spatial))),
                    "channels of the offsets");
   op.require_multiple(data[1], attrs.offset_groups, "offset_groups does not divide the channels");
-  if (op.size() > 2) {
-    require_rank(op, 2, op.rank(0));
-    op.require_equal(op.shape(2)[1], int_imm(attrs.offset_groups * places), "channels of the mask");
+  if (op.size() > 3) {
+    require_rank(op, 3, op.rank(0));
+    op.require_equal(op.shape(3)[1], simplify(places * attrs.offset_groups), "channels of the mask");
     for (size_t d = 0; d < data.size(); ++d) {
-      if (d != 1) op.require_equal(op.shape(2)[d], offset[d], "dims of the mask and the offsets");
+      if (d != 1) op.require_equal(op.shape(3)[d], offset[d], "dims of the mask and the offsets");
     }
   }
   std::vector<Expr> result = {data[0], simplify(data[1] * places)};
@@ -107,7 +107,7 @@ Expr deform_columns_element(const OpCall& op, Inputs x, Axes i) {
   std::vector<int64_t> strides = per_dim(op, attrs.strides, spatial, "strides", 1);
   std::vector<int64_t> dilation = per_dim(op, attrs.dilation, spatial, "dilation", 1);
   std::vector<int64_t> before = read_padding(op, attrs.padding, spatial).before;
-  std::vector<Expr> kernel = int_imms(per_dim(op, attrs.kernel_size, spatial, "kernel_size", 1));
+  std::vector<Expr> kernel = scalar_list(op, 2);
   Expr places = product(kernel), channel = floor_div(i[1], places), place = floor_mod(i[1], places);
   Expr group = floor_div(channel * attrs.offset_groups, op.shape(0)[1]);
   std::vector<Expr> in_window = unflatten_index(place, kernel), source = i;
@@ -140,6 +140,7 @@ std::vector<OpRow> columns_ops() {
                   .doc = "the columns of windows whose places are moved by offsets, by linear interpolation",
                   .inputs = {{"data", "[N, C, spatial...]"},
                              {"offset", "[N, groups * window * spatial dims, windows...]"},
+                             {"block_shape", "the window"},
                              {"mask", "[N, groups * window, windows...]: factors", OpInput::Arity::kOptional}},
                   .attrs = op_attrs<DeformColumnsAttrs>(),
                   .infer = infer_deform_columns,

@@ -216,13 +216,20 @@ Expr decompose_transposed(const OpCall& op, Builder& b) {
   return convolution_of_phases(op, conv, b);
 }
 
-Expr decompose_volume(const OpCall& op, Builder& b) {
-  const Conv conv = check_conv<3>(op);
-  const auto attrs = op.attrs<ConvAttrs<3>>();
-  const bool is_plain = attrs.data_layout == data_layout_of(3) && attrs.kernel_layout == kernel_layout_of(3) &&
+template <int N>
+Expr decompose_conv(const OpCall& op, Builder& b) {
+  const Conv conv = check_conv<N>(op);
+  const auto attrs = op.attrs<ConvAttrs<N>>();
+  const bool is_plain = attrs.data_layout == data_layout_of(N) && attrs.kernel_layout == kernel_layout_of(N) &&
                         attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
-  std::optional<Expr> planes = is_plain ? convolution_of_planes(op, conv, b) : std::nullopt;
-  return planes ? *planes : b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
+  std::optional<Expr> result;
+  if constexpr (N == 3) {
+    if (is_plain) result = convolution_of_planes(op, conv, b);
+  } else {
+    if (is_plain && N == 1) result = convolution_of_elements(op, conv, b);
+    if (is_plain && !result) result = convolution_of_read_taps<N>(op, conv, b);
+  }
+  return result ? *result : b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
 }
 
 template <int N, class A>
@@ -249,7 +256,7 @@ void add_convolutions(std::vector<OpRow>& rows) {
                                 fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype",
                                             data_layout_of(N), kernel_layout_of(N)),
                                 "tensor [O, C / groups, ...]", check_conv<N>, lower_conv<N>));
-  if constexpr (N == 3) rows.back().decompose = decompose_volume;
+  rows.back().decompose = decompose_conv<N>;
   rows.push_back(conv_row<N, ConvTransposeAttrs<N>>(
       "_transpose",
       fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),

@@ -26,5 +26,11 @@ Expr convolution_of_phases(const OpCall& op, const Conv& conv, Builder& b);
 // Returns the result of a convolution of volumes in the plain layouts by one of images; nullopt where that does not pay
 // or the weight's planes are not known.
 std::optional<Expr> convolution_of_planes(const OpCall& op, const Conv& conv, Builder& b);
+// Does so for a sequence of few channels, by a convolution with a window of one element.
+std::optional<Expr> convolution_of_elements(const OpCall& op, const Conv& conv, Builder& b);
+// Returns the result of a convolution in the plain layouts without the taps that meet the padding only; nullopt where
+// each meets the data.
+template <int N>
+std::optional<Expr> convolution_of_read_taps(const OpCall& op, const Conv& conv, Builder& b);
 
 }  // namespace relaxc

@@ -1,6 +1,8 @@
 // Einstein summation: "ij,jk->ik", "...ii->...i", "i,i", ...
 #include <map>
+#include <set>
 
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
@@ -154,6 +156,103 @@ PrimFuncRef lower(const OpCall& op) {
   return b.finish({as_dtype(b, out, out_dtype, "T_einsum_cast")});
 }
 
+// How many elements a dim of the run is taken for, when the order of products is chosen; and up to so many operands
+// are put into an order. More are multiplied in one pass.
+constexpr double kGuessedExtent = 64;
+constexpr size_t kMostOrdered = 16;
+
+// Writes a sum of products of several operands as sums of products of two, each over the labels that nothing else has:
+// the pair whose product takes the fewest operations first (opt_einsum's greedy order).
+class PairByPair {
+ public:
+  PairByPair(const OpCall& op, Builder& b) : b_(b), equation_(parse(op, tensor_list(op, 0))) {
+    const Tuple* operands = op.arg(0).as<Tuple>();
+    for (size_t k = 0; operands && k < operands->items.size(); ++k)
+      terms_.push_back({operands->items[k], equation_.operands[k]});
+  }
+
+  std::optional<Expr> run() {
+    // Without a sum, one pass over the result does all products. Names of labels are letters.
+    const bool is_short = terms_.size() > 2 && terms_.size() <= kMostOrdered && equation_.extents.size() <= 26;
+    if (!is_short || equation_.summed.empty() || has_repeated_labels()) return std::nullopt;
+    while (terms_.size() > 2) {
+      auto [i, j] = cheapest_pair();
+      Term product = multiplied(terms_[i], terms_[j], rest_of(i, j));
+      terms_.erase(terms_.begin() + static_cast<ptrdiff_t>(j));
+      terms_[i] = std::move(product);
+    }
+    return multiplied(terms_[0], terms_[1], equation_.result).value;
+  }
+
+ private:
+  struct Term {
+    Expr value;
+    std::vector<Label> labels;
+  };
+
+  bool has_repeated_labels() const {
+    return std::ranges::any_of(terms_, [](const Term& term) {
+      return std::set<Label>(term.labels.begin(), term.labels.end()).size() < term.labels.size();
+    });
+  }
+  double cost(const Term& a, const Term& b) const {
+    std::set<Label> all(a.labels.begin(), a.labels.end());
+    all.insert(b.labels.begin(), b.labels.end());
+    double product = 1;
+    for (const Label& label : all) {
+      auto extent = as_int(equation_.extents.at(label));
+      product *= extent ? static_cast<double>(*extent) : kGuessedExtent;
+    }
+    return product;
+  }
+  std::pair<size_t, size_t> cheapest_pair() const {
+    std::pair<size_t, size_t> best{0, 1};
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      for (size_t j = i + 1; j < terms_.size(); ++j) {
+        if (cost(terms_[i], terms_[j]) < cost(terms_[best.first], terms_[best.second])) best = {i, j};
+      }
+    }
+    return best;
+  }
+  // Returns the labels of the pair that the result or another operand has.
+  std::vector<Label> rest_of(size_t i, size_t j) const {
+    std::vector<Label> kept;
+    auto is_used = [&](const Label& label) {
+      if (contains(equation_.result, label)) return true;
+      for (size_t k = 0; k < terms_.size(); ++k) {
+        if (k != i && k != j && contains(terms_[k].labels, label)) return true;
+      }
+      return false;
+    };
+    for (size_t k : {i, j}) {
+      for (const Label& label : terms_[k].labels) {
+        if (is_used(label) && !contains(kept, label)) kept.push_back(label);
+      }
+    }
+    return kept;
+  }
+  std::string text_of(const std::vector<Label>& labels) {
+    std::string text;
+    for (const Label& label : labels)
+      text += names_.try_emplace(label, static_cast<char>('a' + names_.size())).first->second;
+    return text;
+  }
+  Term multiplied(const Term& x, const Term& y, const std::vector<Label>& labels) {
+    std::string subscripts = fmt::format("{},{}->{}", text_of(x.labels), text_of(y.labels), text_of(labels));
+    return {b_.op("einsum", {tuple({x.value, y.value})}, EinsumAttrs{.subscripts = subscripts}), labels};
+  }
+
+  Builder& b_;
+  Equation equation_;
+  std::vector<Term> terms_;
+  std::map<Label, char> names_;
+};
+
+Expr decompose_einsum(const OpCall& op, Builder& b) {
+  std::optional<Expr> result = PairByPair(op, b).run();
+  return result ? *result : b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
+}
+
 }  // namespace
 
 std::vector<OpRow> einsum_ops() {
@@ -163,7 +262,8 @@ std::vector<OpRow> einsum_ops() {
            .attrs = op_attrs<EinsumAttrs>(),
            .pattern = OpPattern::kAnchor,
            .infer = infer_einsum,
-           .legalize = lower}};
+           .legalize = lower,
+           .decompose = decompose_einsum}};
 }
 
 }  // namespace relaxc

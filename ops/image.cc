@@ -61,9 +61,8 @@ class Resize {
     inputs_ = b.inputs_of(op_);
     DType dtype = op_.dtype(0), sum_dtype = dtype == kFloat64 ? kFloat64 : kFloat32;
     if (attrs_.antialias && attrs_.method != "nearest") return lower_antialiased(b, sum_dtype);
-    return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) {
-      return extrapolated(i, attrs_.method == "nearest" ? nearest(i) : cast_to(weighted(i, sum_dtype), dtype));
-    })});
+    if (attrs_.method != "nearest") return lower_axis_by_axis(b, sum_dtype);
+    return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) { return extrapolated(i, nearest(i)); })});
   }
 
  private:
@@ -132,6 +131,38 @@ class Resize {
     return load(inputs_[0], source);
   }
 
+  // Resamples one axis after the other: each element has few taps, and all axes but one are read in their order. The
+  // last axis, along which neighbours lie side by side, comes first where it grows, so that it is done for few
+  // elements.
+  PrimFuncRef lower_axis_by_axis(ComputeBuilder& b, DType dtype) const {
+    std::vector<int64_t> axes = axes_;
+    std::erase_if(axes, [&](int64_t axis) { return stays(axis); });
+    if (!axes.empty() && grows(axes.back())) std::ranges::reverse(axes);
+    Buffer x = inputs_[0];
+    std::vector<Expr> shape = op_.shape(0);
+    for (size_t k = 0; k + 1 < axes.size(); ++k) {
+      shape[axes[k]] = op_.shape(1)[axes[k]];
+      x = b.compute("T_resized", dtype, shape, [&](Axes i) { return weighted(i, x, axes[k], dtype); });
+    }
+    return b.finish({b.compute("T_resize", op_.dtype(0), op_.shape(1), [&](Axes i) {
+      Expr value = axes.empty() ? load(x, i) : weighted(i, x, axes.back(), dtype);
+      return extrapolated(i, cast_to(value, op_.dtype(0)));
+    })});
+  }
+  // Returns whether the elements of an axis are known to stay where they are.
+  bool stays(int64_t axis) const {
+    const std::string& mode = attrs_.coordinate_transformation_mode;
+    const bool is_moved = mode == "tf_half_pixel_for_nn" || mode == "tf_crop_and_resize" || inputs_.size() > 1;
+    const bool has_scale = !attrs_.scales.empty() && attrs_.scales[axis] != 1;
+    return !is_moved && !has_scale && structural_equal(op_.shape(0)[axis], op_.shape(1)[axis]);
+  }
+  // Returns whether an axis becomes longer, as far as is known.
+  bool grows(int64_t axis) const {
+    if (!attrs_.scales.empty()) return attrs_.scales[axis] > 1;
+    auto from = as_int(op_.shape(0)[axis]), to = as_int(op_.shape(1)[axis]);
+    return !from || !to || *to > *from;
+  }
+
   // Takes averages along one axis after the other.
   PrimFuncRef lower_antialiased(ComputeBuilder& b, DType dtype) const {
     Buffer x = inputs_[0];
@@ -183,32 +214,20 @@ class Resize {
     if (how == "nearly_ceil") return rounded(ops::kScalarCeil, x - real(kNear));
     return rounded(how == "floor" ? ops::kScalarFloor : ops::kScalarCeil, x);
   }
-  // Returns the sum over the taps of all axes. Weights are bound to variables, since each product of taps repeats them.
-  Expr weighted(Axes i, DType dtype) const {
-    std::vector<std::vector<Tap>> taps;
+  // Returns the sum over the taps of one axis. Weights are bound to variables, which the sum of several axes repeats.
+  Expr weighted(Axes i, const Buffer& x, int64_t axis, DType dtype) const {
+    Expr place = coordinate(axis, i[axis]);
+    std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(place) : cubic_taps(place, attrs_.cubic_alpha);
+    if (attrs_.exclude_outside) normalize(taps, op_.shape(0)[axis]);
     std::vector<std::pair<VarRef, Expr>> weights;
-    for (int64_t axis : axes_) {
-      Expr x = coordinate(axis, i[axis]);
-      taps.push_back(attrs_.method == "linear" ? linear_taps(x) : cubic_taps(x, attrs_.cubic_alpha));
-      if (attrs_.exclude_outside) normalize(taps.back(), op_.shape(0)[axis]);
-      for (Tap& tap : taps.back()) {
-        weights.emplace_back(make_var("weight", prim_type(dtype)), cast_to(tap.weight, dtype));
-        tap.weight = weights.back().first;
-      }
-    }
-    std::vector<Expr> source = i;
-    Expr result = products(taps, source, dtype);
-    for (size_t w = weights.size(); w-- > 0;) result = let(weights[w].first, weights[w].second, result);
-    return result;
-  }
-  Expr products(const std::vector<std::vector<Tap>>& taps, std::vector<Expr>& source, DType dtype, size_t k = 0) const {
-    if (k == axes_.size()) return cast_to(load(inputs_[0], source), dtype);
     std::optional<Expr> sum;
-    for (const Tap& tap : taps[k]) {
-      source[axes_[k]] = clamp_index(tap.position, op_.shape(0)[axes_[k]]);
-      Expr term = tap.weight * products(taps, source, dtype, k + 1);
+    for (const Tap& tap : taps) {
+      weights.emplace_back(make_var("weight", prim_type(dtype)), cast_to(tap.weight, dtype));
+      Expr element = load(x, with_item(i, axis, clamp_index(tap.position, op_.shape(0)[axis])));
+      Expr term = weights.back().first * cast_to(element, dtype);
       sum = sum ? *sum + term : term;
     }
+    for (size_t w = weights.size(); w-- > 0;) sum = let(weights[w].first, weights[w].second, *sum);
     return *sum;
   }
   // Taps outside of the tensor have no weight, and the weights of the others sum to one.

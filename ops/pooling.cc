@@ -264,15 +264,15 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
   return b.finish({best, index});
 }
 
-// ---- Gradients of the 2D pools. Argument 0 is the gradient of the result, argument 1 the data.
+// ---- Gradients of the pools; Relax has those of 2D. Argument 0 is the gradient of the result, argument 1 the data.
 
+template <int N>
 Pool forward_pool(const OpCall& op) {
   Call forward = op.call;
   forward.args = {op.arg(1)};
-  return check_window_pool<2>(OpCall{forward, op.span, op.checks});
+  return check_window_pool<N>(OpCall{forward, op.span, op.checks});
 }
-Type infer_pool_backward(const OpCall& op) {
-  Pool pool = forward_pool(op);
+Type infer_pool_backward(const OpCall& op, const Pool& pool) {
   kFloats.check(op, op.dtype(1));
   require_same_dtype(op, 0, 1);
   std::vector<Expr> expected = pool.layouts.out.from_plain(op, pool.result);
@@ -282,8 +282,7 @@ Type infer_pool_backward(const OpCall& op) {
 }
 // Each element sums what the windows that it lies in give it: all of a window's gradient where it is the maximum, or
 // its part of the average. So the elements are computed independently.
-PrimFuncRef lower_pool_backward(const OpCall& op, bool is_max) {
-  Pool pool = forward_pool(op);
+PrimFuncRef lower_pool_backward(const OpCall& op, const Pool& pool, bool is_max) {
   auto [b, x] = OpProgram(op);
   const Buffer gradients = x[0];
   DType dtype = accumulation_dtype(op.dtype(1));
@@ -307,14 +306,20 @@ PrimFuncRef lower_pool_backward(const OpCall& op, bool is_max) {
       });
   return b.finish({as_dtype(b, sum, op.dtype(1), "T_pool_backward_cast")});
 }
-OpRow pool_gradient(const char* name, const char* doc, bool is_max) {
-  return {.name = fmt::format("relax.grad.{}_pool2d_backward", name),
-          .doc = doc,
-          .inputs = {{"output_grad", "gradient of the result"}, {"data", "the images"}},
-          .attrs = pool_attrs<PoolAttrs<2>>(),
-          .infer = infer_pool_backward,
-          .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 1, tensor_dtype(op.arg(1).type())); },
-          .legalize = [=](const OpCall& op) { return lower_pool_backward(op, is_max); }};
+template <int N>
+void add_pool_gradients(std::vector<OpRow>& rows) {
+  for (bool is_max : {true, false}) {
+    const std::string pool = fmt::format("{}_pool{}d", is_max ? "max" : "avg", N);
+    const char* ties = is_max ? "; of equal elements the first one gets it" : "";
+    rows.push_back(
+        {.name = fmt::format("relax.grad.{}_backward", pool),
+         .doc = fmt::format("gradient of {} with respect to the data{}", pool, ties),
+         .inputs = {{"output_grad", "gradient of the result"}, {"data", "tensor [N, C, ...]"}},
+         .attrs = pool_attrs<PoolAttrs<N>>(),
+         .infer = [](const OpCall& op) { return infer_pool_backward(op, forward_pool<N>(op)); },
+         .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 1, tensor_dtype(op.arg(1).type())); },
+         .legalize = [=](const OpCall& op) { return lower_pool_backward(op, forward_pool<N>(op), is_max); }});
+  }
 }
 
 // A checked call of an adaptive pool. Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
@@ -419,6 +424,7 @@ void add_pools(std::vector<OpRow>& rows) {
       "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));
   rows.push_back(adaptive_avg_pool<N>());
+  add_pool_gradients<N>(rows);
 }
 
 }  // namespace
@@ -440,9 +446,6 @@ std::vector<OpRow> pooling_ops() {
        .infer_partial =
            [](const OpCall& op) { return tuple_type({infer_unranked(op.first_dtype()), infer_unranked(kInt64)}); },
        .legalize = lower_max_pool_with_indices},
-      pool_gradient("max", "gradient of max_pool2d with respect to the data; of equal elements the first one gets it",
-                    true),
-      pool_gradient("avg", "gradient of avg_pool2d with respect to the data", false),
   };
   add_pools<1>(rows);
   add_pools<2>(rows);

@@ -133,8 +133,8 @@ std::vector<OpRow> strings_ops() {
       runtime_row("string.normalize", "the strings that are not stop words, in lower or upper case",
                   {x, {"stop_words", "strings"}}, infer_string_normalize, op_attrs<StringNormalizeAttrs>(),
                   [](const OpCall& op) -> std::vector<Expr> {
-                    auto [action, case_sensitive] = op.attrs<StringNormalizeAttrs>();
-                    return {op.arg(0), string_imm(action), int_imm(case_sensitive), op.arg(1)};
+                    auto [action, case_sensitive, locale] = op.attrs<StringNormalizeAttrs>();
+                    return {op.arg(0), string_imm(action), int_imm(case_sensitive), op.arg(1), string_imm(locale)};
                   }),
       runtime_row("string.tokenize",
                   "tokens of strings along a new last axis, which patterns match or part; pad behind the last",

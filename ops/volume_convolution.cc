@@ -2,6 +2,8 @@
 // the data, those at d * stride + k * dilation. Planes of different depths side by side as channels make an image in
 // which one convolution does this, whose weight has its planes side by side, too:
 // [N, C, D, H, W] becomes [N * D_out, kernel * C, H, W], a copy of `kernel` times the data.
+// In the same way a convolution of a sequence of few channels with a stride becomes one with a window of one element,
+// whose vectors lie side by side.
 #include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
@@ -14,11 +16,25 @@ namespace {
 // With fewer channels, of all or of a group, the form for any number of dims is as fast: images need a few to fill the
 // vectors of a block.
 constexpr int64_t kFewestChannels = 3, kFewestChannelsOfGroup = 16;
+// The most channels that a sequence may have for all elements of a window side by side: more are worth blocks.
+constexpr int64_t kMostElements = 32;
 
 class Planes {
  public:
   Planes(const OpCall& op, const Conv& conv, Builder& b) : op_(op), conv_(conv), b_(b) {}
 
+  // Of a sequence.
+  Expr run_elements() {
+    const Expr data = padded(op_.call.args[0], 2);
+    std::vector<Expr> parts;
+    for (int64_t k = 0; k < depth(); ++k) parts.push_back(planes_of(data, 2, k));
+    const Expr channels = simplify(conv_.in_per_group * depth());
+    Expr weight = reshape(permute(op_.call.args[1], {0, 2, 1}), {conv_.out_channels, channels, int_imm(1)});
+    return b_.op(op_.name(), {b_.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}), weight},
+                 ConvAttrs<1>{.out_dtype = conv_.out_dtype});
+  }
+
+  // Of volumes.
   Expr run() {
     ConvAttrs<2> attrs{
         .strides = {conv_.strides[1], conv_.strides[2]},
@@ -36,30 +52,37 @@ class Planes {
   Expr permute(const Expr& x, std::vector<int64_t> axes) { return b_.op("permute_dims", {x}, AxesAttrs{axes}); }
   int64_t depth() const { return *as_int(conv_.kernel[0]); }
 
-  // Returns the planes [N, D_out, C, H, W] that the k-th plane of the weight meets.
-  Expr planes_of(const Expr& data, int64_t k) {
+  // Returns the planes across that axis that the k-th plane of the weight meets, as many as the result has.
+  Expr planes_of(const Expr& data, int64_t axis, int64_t k) {
+    const auto position = static_cast<size_t>(axis);
     const std::vector<Expr>& dims = *known_shape(data.type());
     const int64_t begin = k * conv_.dilation[0], stride = conv_.strides[0];
-    if (begin == 0 && stride == 1 && structural_equal(dims[1], conv_.out[0])) return data;
+    if (begin == 0 && stride == 1 && structural_equal(dims[position], conv_.out[0])) return data;
     const Expr end = simplify((conv_.out[0] - 1) * stride + (begin + 1));
     std::vector<Expr> args = {data};
-    for (const Expr& number : {int_imm(1), int_imm(begin), end, int_imm(stride)}) args.push_back(tuple({number}));
+    for (const Expr& number : {int_imm(axis), int_imm(begin), end, int_imm(stride)}) args.push_back(tuple({number}));
     std::vector<Expr> result = dims;
-    result[1] = conv_.out[0];
+    result[position] = conv_.out[0];
     // There are so many planes, which does not follow from the dims alone.
     return b_.emit(call(op_ref(ops::kStridedSlice), args, write_attrs(SliceAttrs{.assume_inbound = true}),
                         tensor_type(result, *tensor_dtype(data.type())), op_.span));
   }
 
+  Expr padded(const Expr& data, size_t axis) {
+    const int64_t before = conv_.padding.before[0], after = conv_.padding.after[0];
+    if (before == 0 && after == 0) return data;
+    std::vector<int64_t> widths(2 * known_shape(data.type())->size(), 0);
+    widths[2 * axis] = before, widths[2 * axis + 1] = after;
+    return b_.op("nn.pad", {data}, PadAttrs{.pad_width = widths});
+  }
+
   Expr images() {
     Expr data = permute(op_.call.args[0], {0, 2, 1, 3, 4});
-    const int64_t before = conv_.padding.before[0], after = conv_.padding.after[0];
-    if (before != 0 || after != 0)
-      data = b_.op("nn.pad", {data}, PadAttrs{.pad_width = {0, 0, before, after, 0, 0, 0, 0, 0, 0}});
+    data = padded(data, 1);
     std::vector<Expr> parts;
     const Expr groups = int_imm(conv_.groups), channels = simplify(conv_.in_per_group * depth() * conv_.groups);
     for (int64_t k = 0; k < depth(); ++k) {
-      Expr part = planes_of(data, k);
+      Expr part = planes_of(data, 1, k);
       // The planes of one group stand side by side.
       if (conv_.groups > 1)
         part = reshape(part, {conv_.batch, conv_.out[0], groups, conv_.in_per_group, conv_.in[1], conv_.in[2]});
@@ -87,6 +110,13 @@ std::optional<Expr> convolution_of_planes(const OpCall& op, const Conv& conv, Bu
   if (!depth || !channels || *channels < (conv.groups > 1 ? kFewestChannelsOfGroup : kFewestChannels) || planes == 0)
     return std::nullopt;
   return Planes(op, conv, b).run();
+}
+
+std::optional<Expr> convolution_of_elements(const OpCall& op, const Conv& conv, Builder& b) {
+  const auto taps = as_int(conv.kernel[0]), channels = as_int(conv.in_per_group);
+  const bool pays = taps && channels && *taps > 1 && *channels > 0 && *channels * *taps <= kMostElements;
+  if (!pays || conv.groups != 1 || conv.strides[0] == 1 || as_int(conv.out[0]) == 0) return std::nullopt;
+  return Planes(op, conv, b).run_elements();
 }
 
 }  // namespace relaxc

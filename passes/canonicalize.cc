@@ -144,7 +144,7 @@ class Canonicalizer final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     bindings_.insert_or_assign(binding.var.get(), binding);
-    if (binding.cast) return std::nullopt;
+    if (binding.cast && !says_nothing(binding)) return std::nullopt;
     // A leaf bound to a name is the leaf; compound scalars keep their names, which keep the dims made of them short.
     bool compound = binding.value.type().is<PrimType>() && !binding.value.is<Var>() && !binding.value.is<IntImm>();
     if (is_leaf(binding.value) && !compound && !binding.value.is<StringImm>()) return binding.value;
@@ -163,6 +163,15 @@ class Canonicalizer final : public GraphRewriter {
   }
 
  private:
+  // Returns whether a cast is to the type that its value has by an operator's rule. A type that is stated, as that of a
+  // function's result, may be wrong: its cast is a check.
+  bool says_nothing(const Binding& binding) const {
+    const Binding* made = find_value(bindings_, binding.value.get());
+    const Call* call = made && !made->cast ? made->value.as<Call>() : nullptr;
+    const bool is_inferred = call && call->callee.is<OpRef>() && call->type_args.empty();
+    return is_inferred && structural_equal(*binding.cast, binding.value.type());
+  }
+
   std::unordered_map<const NodeHeader*, Binding> bindings_;
 };
 

@@ -7,6 +7,7 @@ namespace relaxc {
 // Passes over modules: passes/<name>.cc.
 #define RELAXC_MODULE_PASSES(X)                                                                                    \
   X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")        \
+  X(gradient, "add functions with gradients beside those that ask for them (require_grads)")                       \
   X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")             \
   X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")       \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                  \
@@ -103,10 +104,10 @@ const std::vector<Pass>& passes() {
           {.name = "count_work",
            .doc = "note the operations and accesses of each tensor program as formulas, for profiles",
            .on_program = count_work},
-          {.name = "apply_rules",
-           .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
-           .on_program = apply_rules,
-           .expects = expect_rules},
+      {.name = "apply_rules",
+       .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
+       .on_program = apply_rules,
+       .expects = expect_rules},
 #define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = Step(lowering_step<pass>), __VA_ARGS__},
       RELAXC_LOWERING_STEPS(X, X)
 #undef X
@@ -119,8 +120,8 @@ const std::vector<Pipeline>& pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       // A compilation runs these before all others.
       {"entries",
-       "a graph function for each program that is run by itself, and none inside of another",
-       {"inline_calls", "wrap_programs", "lambda_lift"}},
+       "functions with gradients, a graph function for each program that is run by itself, and none inside of another",
+       {"gradient", "inline_calls", "wrap_programs", "lambda_lift"}},
       {"simplify",
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",

@@ -235,7 +235,7 @@ constexpr std::pair<std::string_view, std::string_view> kNamesInTvm[] = {
     {"LowerOpaqueBlock", "the pass lower_blocks"},
     {"UnrollLoop", "no pass: sch.unroll, or the annotation pragma_unroll"},
     {"ToMixedPrecision", "not there: export the model in float16"},
-    {"Gradient", "not there: relaxc runs inference only"},
+    {"Gradient", "the pass gradient, for functions with the attribute require_grads"},
     {"LiftTransformParams", "the pass pack_weights"},
     {"LambdaLift", "the pass lambda_lift"},
     {"CallTIRRewrite", "the pass destination_passing"},

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
@@ -53,9 +54,9 @@ def reads(x: T.Buffer(({threads}, {rows}, {chains}, {lanes}), "float32"), y: T.B
                 y[t, c, l] = sums[c, l]
 )";
 constexpr int64_t kChains = 10, kSteps = 400'000;
-// A part of an L2 cache, which other data share, and more than any cache holds.
-constexpr int64_t kCachedBytes = 192 << 10, kUncachedBytes = 128 << 20;
-constexpr int64_t kCachedRounds = 200;
+// Parts of a core's L2 cache and of the L3 cache, which other data share, and more than any cache holds.
+constexpr int64_t kL2Bytes = 192 << 10, kL3Bytes = 6 << 20, kUncachedBytes = 128 << 20;
+constexpr int64_t kL2Rounds = 200, kL3Rounds = 8;
 constexpr int kRepetitions = 5;
 
 // Measures programs that get a tensor of zeros.
@@ -74,7 +75,14 @@ class Meter {
     Tensor x = Tensor::empty({threads_, rows, kChains, lanes_}, kFloat32);
     return static_cast<double>(x.bytes() * rounds) / least_seconds(kReads, x, rows, rounds);
   }
-  int64_t cache_bytes() const { return threads_ * target_.l2_of_core(); }
+  std::array<MemoryLevel, 3> levels() const {
+    auto l2_bytes = static_cast<double>(threads_ * target_.l2_of_core());
+    // Programs on other cores use the L3 cache, too.
+    auto l3_bytes = static_cast<double>(std::max(threads_ * target_.l2_of_core(), target_.l3.bytes / 2));
+    return {{{"L2", l2_bytes, bytes_per_s(kL2Bytes * threads_, kL2Rounds)},
+             {"L3", l3_bytes, bytes_per_s(kL3Bytes, kL3Rounds)},
+             {"memory", std::numeric_limits<double>::infinity(), bytes_per_s(kUncachedBytes, 1)}}};
+  }
 
  private:
   double least_seconds(const char* program, Tensor x, int64_t rows, int64_t rounds) const {
@@ -117,23 +125,28 @@ std::filesystem::path limits_file(int threads) {
 
 }  // namespace
 
+size_t MachineLimits::level_of(double bytes) const {
+  auto level = std::ranges::find_if(levels, [&](const MemoryLevel& candidate) { return bytes <= candidate.bytes; });
+  return static_cast<size_t>(level - levels.begin());
+}
+
 MachineLimits machine_limits(const std::shared_ptr<vm::TaskPool>& pool) {
   const Meter meter(pool);
-  MachineLimits limits{meter.operations_per_s(), meter.bytes_per_s(kCachedBytes * pool->num_workers(), kCachedRounds),
-                       meter.bytes_per_s(kUncachedBytes, 1), meter.cache_bytes()};
+  MachineLimits limits{meter.operations_per_s(), meter.levels()};
+  std::vector<double*> figures = {&limits.operations_per_s};
+  for (MemoryLevel& level : limits.levels) figures.push_back(&level.bytes_per_s);
   const std::filesystem::path path = limits_file(pool->num_workers());
   if (path.empty()) return limits;
-  MachineLimits known;
-  if (std::ifstream file(path); file >> known.operations_per_s >> known.cache_bytes_per_s >> known.memory_bytes_per_s) {
-    limits.operations_per_s = std::max(limits.operations_per_s, known.operations_per_s);
-    limits.cache_bytes_per_s = std::max(limits.cache_bytes_per_s, known.cache_bytes_per_s);
-    limits.memory_bytes_per_s = std::max(limits.memory_bytes_per_s, known.memory_bytes_per_s);
-  }
+  std::ifstream known(path);
+  std::vector<double> best;
+  for (double figure; known >> figure;) best.push_back(figure);
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  std::ofstream(path) << limits.operations_per_s << "\n"
-                      << limits.cache_bytes_per_s << "\n"
-                      << limits.memory_bytes_per_s << "\n";
+  std::ofstream file(path);
+  for (size_t i = 0; i < figures.size(); ++i) {
+    if (best.size() == figures.size()) *figures[i] = std::max(*figures[i], best[i]);
+    file << *figures[i] << "\n";
+  }
   return limits;
 }
 

@@ -1,17 +1,26 @@
 // What this machine can do at most, measured: the scale on which profiles show kernels.
 #pragma once
+#include <array>
 #include <memory>
 
 #include "vm/thread_pool.h"
 
 namespace relaxc::tools {
 
+// One that all threads of the pool together read from.
+struct MemoryLevel {
+  const char* name;
+  double bytes;  // of data that lie there when they are used again
+  double bytes_per_s = 0;
+};
+
 // Of all threads of the pool together; float32 operations, of which a multiply-add is two.
 struct MachineLimits {
   double operations_per_s = 0;
-  double cache_bytes_per_s = 0;   // read from the L2 caches
-  double memory_bytes_per_s = 0;  // read from memory
-  int64_t cache_bytes = 0;        // of the L2 caches of these threads
+  std::array<MemoryLevel, 3> levels;  // the L2 caches, the L3 cache, memory
+
+  // Returns the index of the level that so many bytes come from.
+  size_t level_of(double bytes) const;
 };
 
 // Measures for about half a second. Other work on the machine makes it slower, so the largest figures that were ever

@@ -56,8 +56,14 @@ Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explain
 - **DynamicQuantizeLSTM** quantizes the inputs of all steps at once, and the hidden states of all sequences of the batch
   in each step, as DynamicQuantizeLinear does.
 - **TreeEnsembleClassifier** with positive weights for one of two classes and no transform: the other class has what is
-  left of 1, as in ONNX's reference. With weights for both classes the larger score wins.
+  left of 1, as in ONNX's reference. With weights for both classes the larger score wins, which is what a model that was
+  trained with a softmax predicts (ONNX Runtime: the second class, where its score is above 0).
 - **post_transform** of ai.onnx.ml changes a single score of a row only where it is `PROBIT`, as in ONNX Runtime.
+- **RegexFullMatch** has all of RE2's syntax, with the classes of Unicode 15. A byte that is not UTF-8 matches `\C` only.
+- **StringNormalizer** maps cases as Unicode does, in the locales `C` and `POSIX` those of ASCII, and in Turkish and
+  Azerbaijani ones an i with its dot; no locale need be installed (ONNX Runtime: fails without those of the machine).
+- **StringSplit** splits as Python does: without a delimiter at white space of Unicode (ONNX Runtime: at spaces), and
+  with one an empty string is one part (ONNX Runtime: none).
 - **Resize** of opset 10, which has no `nearest_mode`, rounds down, as torch does.
 )";
 

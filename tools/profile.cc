@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "support/joined.h"
 #include "support/printable.h"
@@ -88,17 +89,16 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
   KernelProfile& row = rows_[entry->second];
   const double seconds = static_cast<double>(event.duration_ns) / 1e9, bytes = bytes_of(event);
   const double operations = vm::evaluate_formula(event.info->operations, event.tensors).value_or(0);
-  // What fits into the caches of all threads may lie there.
-  const bool is_cached = bytes <= static_cast<double>(limits_.cache_bytes);
-  const double compute = operations / limits_.operations_per_s;
-  const double transfer = bytes / (is_cached ? limits_.cache_bytes_per_s : limits_.memory_bytes_per_s);
+  // What fits into a cache may lie there.
+  const size_t level = limits_.level_of(bytes);
+  const double compute = operations / limits_.operations_per_s, transfer = bytes / limits_.levels[level].bytes_per_s;
   ++row.calls;
   row.seconds += seconds;
   row.operations += operations;
   row.bytes += bytes;
   row.limit_seconds += std::max(compute, transfer);
   row.compute_seconds += compute;
-  (is_cached ? row.cache_seconds : row.memory_seconds) += transfer;
+  row.transfer_seconds[level] += transfer;
   Event call{entry->second, event.start_ns, event.start_ns + event.duration_ns, pool_->take()};
   if (!call.work.empty()) {
     double busy = 0;
@@ -117,8 +117,10 @@ std::vector<const KernelProfile*> Profile::sorted() const {
 
 // Returns what keeps a kernel from being faster.
 std::string Profile::bound(const KernelProfile& row) const {
-  const double most = std::max({row.compute_seconds, row.cache_seconds, row.memory_seconds});
-  const char* resource = most == row.compute_seconds ? "compute" : most == row.cache_seconds ? "L2" : "memory";
+  const auto slowest = std::ranges::max_element(row.transfer_seconds);
+  const char* resource = row.compute_seconds >= *slowest
+                             ? "compute"
+                             : limits_.levels[static_cast<size_t>(slowest - row.transfer_seconds.begin())].name;
   if (row.limit_seconds >= kNearLimit * row.seconds) return resource;
   if (row.seconds / static_cast<double>(row.calls) < kFewSeconds) return "overhead";
   if (row.idle_seconds > kMuchIdle * row.seconds * pool_->num_workers()) return "imbalance";
@@ -145,11 +147,14 @@ std::string Profile::text(int64_t runs) const {
     text += fmt::format("{:>21}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule);
   }
   const double run_ms = total * 1000 / static_cast<double>(runs);
-  return text + fmt::format(
-                    "{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {:.1f} "
-                    "GFLOP/s, {:.1f} GB/s from L2, {:.1f} GB/s from memory\n",
-                    rows_.size(), run_ms, limit_ms(runs), 100 * limit_ms(runs) / run_ms, limits_.operations_per_s / 1e9,
-                    limits_.cache_bytes_per_s / 1e9, limits_.memory_bytes_per_s / 1e9);
+  auto bandwidth = [](const MemoryLevel& level) {
+    return fmt::format("{:.1f} GB/s from {}", level.bytes_per_s / 1e9, level.name);
+  };
+  return text +
+         fmt::format(
+             "{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {:.1f} GFLOP/s, {}\n",
+             rows_.size(), run_ms, limit_ms(runs), 100 * limit_ms(runs) / run_ms, limits_.operations_per_s / 1e9,
+             joined(limits_.levels, bandwidth));
 }
 
 std::string Profile::json(int64_t runs) const {
@@ -163,11 +168,14 @@ std::string Profile::json(int64_t runs) const {
         calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->operations / calls, row->bytes / calls,
         row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls, bound(*row));
   };
-  return fmt::format(
-      "{{\"limit_ms\": {:.4f}, \"peak_gflops\": {:.1f}, \"l2_gb_per_s\": {:.1f}, \"memory_gb_per_s\": {:.1f}, "
-      "\"kernels\": [{}]}}",
-      limit_ms(runs), limits_.operations_per_s / 1e9, limits_.cache_bytes_per_s / 1e9, limits_.memory_bytes_per_s / 1e9,
-      joined(sorted(), kernel));
+  auto level = [](const MemoryLevel& level) {
+    std::string bytes = std::isinf(level.bytes) ? "null" : fmt::format("{:.0f}", level.bytes);
+    return fmt::format("{{\"name\": \"{}\", \"most_bytes\": {}, \"gb_per_s\": {:.1f}}}", level.name, bytes,
+                       level.bytes_per_s / 1e9);
+  };
+  return fmt::format("{{\"limit_ms\": {:.4f}, \"peak_gflops\": {:.1f}, \"memory\": [{}], \"kernels\": [{}]}}",
+                     limit_ms(runs), limits_.operations_per_s / 1e9, joined(limits_.levels, level),
+                     joined(sorted(), kernel));
 }
 
 std::string Profile::trace() const {

@@ -1,5 +1,6 @@
 // Profiles of runs: what each kernel does, how long it takes, and how long the machine needs at least.
 #pragma once
+#include <array>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -41,7 +42,8 @@ struct KernelProfile {
   double bytes = 0;          // that it reads and writes at least once
   double limit_seconds = 0;  // the least that operations and bytes take
   double idle_seconds = 0;   // of all threads together
-  double compute_seconds = 0, cache_seconds = 0, memory_seconds = 0;
+  double compute_seconds = 0;
+  std::array<double, 3> transfer_seconds = {};  // by level of memory
 };
 
 class Profile final : public vm::Profiler {

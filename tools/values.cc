@@ -384,15 +384,27 @@ std::optional<Tensor> as_tensor(const NamedValue& named) {
   return tensor;
 }
 
+constexpr int64_t kMostShown = 6;  // elements of a tensor, items of a sequence, entries of a map
+
+static std::string short_text(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype().is_string()) return fmt::format("'{}'", printable(std::string(tensor.string(i))));
+  return tensor.dtype().is_float() ? fmt::format("{:.6g}", tensor.as_double(i)) : fmt::format("{}", tensor.as_int(i));
+}
+// Returns "0.1, 0.2, ...": the first ones of `count` parts.
+template <class F>
+static std::string first_ones(int64_t count, F text_of) {
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < std::min(count, kMostShown); ++i) texts.push_back(text_of(i));
+  return joined(texts) + (count > kMostShown ? ", ..." : "");
+}
+// Returns "[0.1, 0.2, ...]": elements from `first` on.
+static std::string some_elements(const Tensor& tensor, int64_t first, int64_t count) {
+  return fmt::format("[{}]", first_ones(count, [&](int64_t i) { return short_text(tensor, first + i); }));
+}
 static std::string summary_of_tensor(const Tensor& tensor) {
   std::string text = describe(tensor);
   if (tensor.size() == 0) return text + "  empty";
-  if (tensor.dtype().is_string()) {
-    std::vector<std::string> shown;
-    for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
-      shown.push_back(fmt::format("'{}'", printable(std::string(tensor.string(i)))));
-    return fmt::format("{}  [{}{}]", text, joined(shown), tensor.size() > 6 ? ", ..." : "");
-  }
+  if (tensor.dtype().is_string()) return fmt::format("{}  {}", text, some_elements(tensor, 0, tensor.size()));
   double min = INFINITY, max = -INFINITY, sum = 0, count = 0;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     double value = tensor.as_double(i);
@@ -404,10 +416,32 @@ static std::string summary_of_tensor(const Tensor& tensor) {
   }
   if (count > 0) text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / count);
   if (int64_t nans = tensor.size() - static_cast<int64_t>(count)) text += fmt::format("  {} NaN", nans);
-  text += "  [";
-  for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
-    text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
-  return text + (tensor.size() > 6 ? ", ...]" : "]");
+  return fmt::format("{}  {}", text, some_elements(tensor, 0, tensor.size()));
+}
+// Returns "map from string[2] to float32[2]  {'a': 0.5, 'b': 1}".
+static std::string summary_of_map(const vm::Map& map) {
+  const Tensor &keys = map.keys(), &values = map.values();
+  const int64_t count = keys.size(), row = count > 0 ? values.size() / count : 0;
+  auto entry = [&](int64_t i) {
+    const bool is_single = values.shape().size() == 1;
+    return fmt::format("{}: {}", short_text(keys, i),
+                       is_single ? short_text(values, i) : some_elements(values, i * row, row));
+  };
+  return fmt::format("{}  {{{}}}", printable(describe(vm::Value(map))), first_ones(count, entry));
+}
+// Items of a sequence stand in lines of their own, which begin with the indent.
+static std::string summary_of_value(const vm::Value& value, const std::string& indent) {  // NOLINT: bounded
+  if (const auto* tensor = value.get_if<Tensor>()) return summary_of_tensor(*tensor);
+  if (const auto* map = value.get_if<vm::Map>()) return summary_of_map(*map);
+  const auto* sequence = value.get_if<vm::Sequence>();
+  constexpr size_t kDeepest = 4;  // the indent of the innermost sequence whose items are shown
+  if (!sequence || indent.size() > kDeepest) return printable(describe(value));
+  const std::span<const vm::Value> items = sequence->items.fields();
+  std::string text = fmt::format("sequence of {}", items.size());
+  for (size_t i = 0; i < std::min<size_t>(items.size(), kMostShown); ++i)
+    text += fmt::format("\n{}[{}] {}", indent, i, summary_of_value(items[i], indent + "  "));
+  if (items.size() > kMostShown) text += fmt::format("\n{}... {} more", indent, items.size() - kMostShown);
+  return text;
 }
 
 static std::string element_text(const Tensor& tensor, int64_t i) {
@@ -430,10 +464,9 @@ std::string elements_text(const Tensor& tensor) { return elements_text(tensor, 0
 
 std::string summary(const NamedValue& named) {
   std::string name = printable(named.name);
-  if (const auto* tensor = named.value.get_if<Tensor>()) return fmt::format("{}: {}", name, summary_of_tensor(*tensor));
   const auto* number = named.value.get_if<int64_t>();
   if (number && named.dtype && named.dtype->is_bool()) return fmt::format("{}: {}", name, *number ? "True" : "False");
-  return fmt::format("{}: {}", name, printable(describe(named.value)));
+  return fmt::format("{}: {}", name, summary_of_value(named.value, "  "));
 }
 
 }  // namespace relaxc::tools

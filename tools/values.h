@@ -54,14 +54,15 @@ std::string elements_text(const Tensor& tensor);
 struct NamedValue {
   std::string name;
   vm::Value value;
-  std::optional<DType> dtype;  // of a scalar, where it is declared
+  std::optional<DType> dtype = {};  // of a scalar, where it is declared
   bool is_optional = false;
 };
 std::vector<NamedValue> flat_results(const vm::Value& result, const std::vector<vm::ValueInfo>& outputs);
 // Returns the tensor of the same numbers: a shape is an int64 vector, a scalar has rank 0. Returns nullopt for text,
 // functions and other values.
 std::optional<Tensor> as_tensor(const NamedValue& value);
-// Returns "name: float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]", or the value of another kind.
+// Returns "name: float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]", or the value of another kind. The items of
+// a sequence follow in lines of their own.
 std::string summary(const NamedValue& value);
 
 }  // namespace relaxc::tools

@@ -2,42 +2,46 @@
 // (Thompson, "Regular expression search algorithm", 1968), so that the time is a product of text and pattern, whatever
 // they are.
 #pragma once
+#include <bitset>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "vm/error.h"
+#include "vm/unicode.h"
 
 namespace relaxc::vm {
 
-// A pattern is right, but uses what is not supported.
-struct UnsupportedPattern : RuntimeError {
-  using RuntimeError::RuntimeError;
-};
-
 class Regex {
  public:
-  // Throws RuntimeError that names the place in a pattern that is wrong, too large, or uses what is not supported:
-  // classes of Unicode (\pL), single bytes (\C); those are UnsupportedPatterns.
+  // Throws RuntimeError that names the place in a pattern that RE2 refuses, too, or that is too large.
   explicit Regex(std::string_view pattern);
-  // Returns whether the whole text matches. Characters are those of UTF-8; other bytes are a character each.
+  // Returns whether the whole text matches. Characters are those of UTF-8; other bytes match nothing but \C.
   bool matches(std::string_view text) const { return longest(text, 0) == text.size(); }
   // Returns begin and end, in bytes, of the first match that begins at `from` or behind it: the longest of those that
   // begin there. Characters before `from` are seen by \b and ^. The time grows with the square of the text.
   std::optional<std::pair<size_t, size_t>> find(std::string_view text, size_t from) const;
 
-  struct Range {
-    uint32_t first, last;
-  };
-  // A set of characters, or of all others.
   struct Class {
-    std::vector<Range> ranges;
-    bool negated = false, any_case = false;
+    explicit Class(CharacterSet characters);
+    bool holds(uint32_t c) const { return c < 128 ? ascii[c] : contains(set, c); }
+    CharacterSet set;  // in order
+    std::bitset<128> ascii;
   };
-  enum class Op : uint8_t { kClass, kSplit, kJump, kBegin, kEnd, kLineBegin, kLineEnd, kWordEdge, kNoWordEdge, kMatch };
+  enum class Op : uint8_t {
+    kClass,
+    kByte,
+    kSplit,
+    kJump,
+    kBegin,
+    kEnd,
+    kLineBegin,
+    kLineEnd,
+    kWordEdge,
+    kNoWordEdge,
+    kMatch
+  };
   struct Step {
     Op op;
     size_t a = 0, b = 0;  // the class; the next steps of a split or jump

@@ -38,20 +38,35 @@ std::vector<std::string_view> list_of(const Tensor& strings) {
 }
 std::string quoted(std::string_view text) { return fmt::format("'{}'", printable(std::string(text))); }
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f'); }
+// White space as Python's str.split has it.
+bool is_space(uint32_t c) {
+  constexpr std::pair<uint32_t, uint32_t> kSpaces[] = {
+      {'\t', '\r'},     {0x1c, ' '},      {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
+      {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}};
+  return std::ranges::any_of(kSpaces, [c](auto range) { return range.first <= c && c <= range.second; });
+}
+bool begins_with_space(std::string_view text) {
+  if (text.empty()) return false;
+  std::string_view rest = text;
+  const uint32_t c = take_character(rest);
+  return is_space(c) && (c < 0x80 || text.size() - rest.size() > 1);  // a byte that is not UTF-8 is none
+}
+size_t end_of_word(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty() && !begins_with_space(rest)) take_character(rest);
+  return text.size() - rest.size();
+}
 // Splits as Python does: at runs of white space when there is no delimiter, at most `most` times if that is not
 // negative.
 std::vector<std::string_view> parts_at(std::string_view text, std::string_view delimiter, int64_t most) {
   std::vector<std::string_view> parts;
   auto skip_space = [&] {
-    while (delimiter.empty() && !text.empty() && is_space(text[0])) text.remove_prefix(1);
+    while (delimiter.empty() && begins_with_space(text)) take_character(text);
   };
   skip_space();
   while (!(delimiter.empty() && text.empty())) {
     bool may_split = most < 0 || std::ssize(parts) < most;
-    size_t end = !may_split          ? std::string_view::npos
-                 : delimiter.empty() ? static_cast<size_t>(std::ranges::find_if(text, is_space) - text.begin())
-                                     : text.find(delimiter);
+    size_t end = !may_split ? std::string_view::npos : delimiter.empty() ? end_of_word(text) : text.find(delimiter);
     if (end >= text.size() && (end == std::string_view::npos || delimiter.empty())) {
       parts.push_back(text);
       break;
@@ -200,22 +215,42 @@ Value hash(BuiltinContext& context, Arguments arguments) {
   return result;
 }
 
-// (strings, "LOWER", "UPPER" or "NONE", 1 if stop words must have the same case, stop words): the other strings of a
-// vector, or of the one row of a matrix, in that case; one that is empty where none is left.
+// How a locale changes the case of a character.
+struct CaseMaps {
+  uint32_t (*lower)(uint32_t), (*upper)(uint32_t);
+};
+// The locales "C" and "POSIX" know ASCII only; Turkish and Azerbaijani ("tr_TR.UTF-8") have an i with a dot and one
+// without. All others, also unknown ones, do as Unicode says.
+static CaseMaps case_maps(std::string_view locale) {
+  const std::string_view language = locale.substr(0, locale.find_first_of("_-.@"));
+  if (locale == "C" || locale == "POSIX")
+    return {[](uint32_t c) { return c < 0x80 ? lower_case(c) : c; },
+            [](uint32_t c) { return c < 0x80 ? upper_case(c) : c; }};
+  if (language == "tr" || language == "az")
+    return {[](uint32_t c) { return c == 'I'     ? 0x131U
+                                    : c == 0x130 ? uint32_t{'i'}
+                                                 : lower_case(c); },
+            [](uint32_t c) { return c == 'i' ? 0x130U : upper_case(c); }};
+  return {lower_case, upper_case};
+}
+
+// (strings, "LOWER", "UPPER" or "NONE", 1 if stop words must have the same case, stop words, locale): the other strings
+// of a vector, or of the one row of a matrix, in that case; one that is empty where none is left.
 Value normalize(BuiltinContext& context, Arguments arguments) {
   const Tensor &strings = strings_in(arguments[0]), &stop_words = strings_in(arguments[3]);
   if (strings.ndim() < 1 || strings.ndim() > 2 || (strings.ndim() == 2 && strings.shape()[0] != 1))
     throw_runtime_error("expected a vector or a matrix of one row, got {}", describe(strings));
   const std::string& action = arguments[1].string();
-  bool same_case = arguments[2].integer() != 0;
-  auto key = [&](std::string_view text) { return same_case ? std::string(text) : mapped(text, lower_case); };
+  const bool same_case = arguments[2].integer() != 0;
+  const auto [lower, upper] = case_maps(arguments[4].string());
+  auto key = [&, lower = lower](std::string_view text) { return same_case ? std::string(text) : mapped(text, lower); };
   std::unordered_set<std::string> dropped;
   for (std::string_view word : list_of(stop_words)) dropped.insert(key(word));
   std::vector<std::string> texts;
   for (std::string_view text : list_of(strings)) {
     if (dropped.contains(key(text))) continue;
-    texts.push_back(action == "LOWER"   ? mapped(text, lower_case)
-                    : action == "UPPER" ? mapped(text, upper_case)
+    texts.push_back(action == "LOWER"   ? mapped(text, lower)
+                    : action == "UPPER" ? mapped(text, upper)
                                         : std::string(text));
   }
   if (texts.empty()) texts.emplace_back();

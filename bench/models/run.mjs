@@ -1,15 +1,16 @@
 // ./dev bench models: relaxc beside ONNX Runtime on exported networks, both measured in this one run, and relaxc with a
 // backend beside the two where one is given.
 //
-// usage: node run.mjs --relaxc BINARY --models DIR [--networks all|NAME,...] [--twins static,dynamic] [--batch 1,4]
-//                     [--threads 1,2] [--rounds N] [--backend LIBRARY] [--json FILE] [--check]
-//        node run.mjs --relaxc BINARY --models DIR --trees [--threads 1,2] [--rounds N] [--json FILE]
+// usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--networks all|NAME,...] [--twins static,dynamic]
+//                     [--batch 1,4] [--threads 1,2] [--rounds N] [--backend LIBRARY] [--json FILE] [--check]
+//        node run.mjs --relaxc BINARY --ort BINARY --models DIR --trees [--threads 1,2] [--rounds N] [--json FILE]
 //
 // --trees: the forests of bench/trees/export.py, at three batch sizes each. --check: measures nothing; compares results
 // with torch's at the sizes that were exported, and those on one thread with those on two.
 //
 // Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds, the worst
-// last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`.
+// last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`, the
+// limit is that of one `relaxc bench --profile`.
 import {
   existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
@@ -28,6 +29,7 @@ const kExport = join(dirname(fileURLToPath(import.meta.url)), 'export.py');
 const { values: options } = parseArgs({
   options: {
     relaxc: { type: 'string' },
+    ort: { type: 'string' },
     models: { type: 'string' },
     networks: { type: 'string', default: 'all' },
     twins: { type: 'string', default: 'static,dynamic' },
@@ -45,9 +47,9 @@ const rounds = Number(options.rounds);
 const threadCounts = numbers(options.threads);
 const batches = numbers(options.batch);
 const isCount = (number) => Number.isInteger(number) && number > 0;
-if (!options.relaxc || !options.models || ![rounds, ...threadCounts, ...batches].every(isCount)) {
+if (!options.relaxc || !options.ort || !options.models || ![rounds, ...threadCounts, ...batches].every(isCount)) {
   console.error(
-    'run.mjs: error: expected --relaxc, --models, and whole numbers above 0 for --rounds, --threads and --batch');
+    'run.mjs: error: expected --relaxc, --ort, --models, and numbers above 0 for --rounds, --threads and --batch');
   process.exit(2);
 }
 
@@ -106,16 +108,18 @@ async function measure(model, symbolic, threads) {
   const sides = {
     ours: ours(options.relaxc, artifact, dims, threads),
     ...(options.backend ? { backend: ours(options.relaxc, withBackend, dims, threads, openmp) } : {}),
-    ort: onnxRuntime(model, dims, threads),
+    ort: onnxRuntime(options.ort, model, dims, threads),
   };
   const results = await inTurn(sides, rounds);
   const times = Object.entries(results).flatMap(([side, { median_ms, rounds_ms }]) => [
     [`${side}_ms`, median_ms], [`${side}_rounds_ms`, rounds_ms]]);
   const { figures } = results.ort;
+  const profiling = ours(options.relaxc, model, dims, threads, {}, ['--profile', '--runs', '3']);
+  const { profile } = lastLine((await run(profiling.command, profiling.args)).stdout);
   return {
-    threads, ...Object.fromEntries(times), ratio: results.ours.median_ms / results.ort.median_ms,
+    threads, ...Object.fromEntries(times), limit_ms: profile.limit_ms, profile, ratio: results.ours.median_ms / results.ort.median_ms,
     load_ms: results.ours.figures.compile_s * 1000, ort_load_ms: figures.load_s * 1000,
-    peak_mb: results.ours.peak_bytes / 1e6, ort_peak_mb: (results.ort.peak_bytes - figures.start_bytes) / 1e6,
+    peak_mb: results.ours.peak_bytes / 1e6, ort_peak_mb: results.ort.peak_bytes / 1e6,
     ort_outputs_bound: figures.bound, onnxruntime: figures.onnxruntime,
   };
 }
@@ -127,6 +131,8 @@ const kColumns = [
   ...(options.backend ? [['backend_ms', 10, (row) => row.backend_ms.toFixed(3)]] : []),
   ['ort_ms', 9, (row) => row.ort_ms.toFixed(3)],
   ['ratio', 6, (row) => row.ratio.toFixed(2)],
+  ['limit_ms', 8, (row) => row.limit_ms.toFixed(3)],
+  ['share', 6, (row) => `${(100 * row.limit_ms / row.ours_ms).toFixed(0)}%`],
   ['load_ms', 7, (row) => row.load_ms.toFixed(0)],
   ['ort_load_ms', 11, (row) => row.ort_load_ms.toFixed(0)],
   ['compile_s', 9, (row) => row.compile_s.toFixed(2)],

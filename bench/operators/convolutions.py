@@ -1,5 +1,7 @@
 """Convolutions: a row each, as the networks that they come from have them."""
-from form import Form, elements, weight, x
+import math
+
+from form import Form, weight, x
 
 # channels in, out, kernel, image (a number: that in all dims), then what differs from: 1 group, stride 1, dilation 1,
 # half of the kernel as padding.
@@ -75,6 +77,11 @@ def spelled(sizes):
     return 'x'.join(map(str, sizes)) if len(set(sizes)) > 1 or len(sizes) == 1 else f'{sizes[0]}'
 
 
+def taps(size, results, kernel, stride, dilation, pad):
+    """Counts the pairs of a result and an element of the kernel that do not meet the padding."""
+    return sum(0 <= result * stride + tap * dilation - pad < size for result in range(results) for tap in range(kernel))
+
+
 def convolution(row, dims, transposed=False):
     channels, features, kernel, image = row[:4]
     kernel, image, options = in_all_dims(kernel, dims), in_all_dims(image, dims), options_of(row)
@@ -88,8 +95,10 @@ def convolution(row, dims, transposed=False):
     shape = (channels, features // groups) if transposed else (features, channels // groups)
 
     def operations(ins, outs):
-        pixels = elements(ins[0] if transposed else outs[0])
-        return 2 * pixels * elements(ins[1]) // ins[1][0]
+        # A transposed convolution is the other one with its results and its image in each other's place.
+        images, results = (outs[0], ins[0]) if transposed else (ins[0], outs[0])
+        pairs = [taps(*args, stride, dilation, pad) for *args, pad in zip(images[2:], results[2:], kernel, pads)]
+        return 2 * ins[0][0] * channels * features // groups * math.prod(pairs)
 
     name = f"{'deconv' if transposed else 'conv'}{dims}d_{channels}-{features}_k{spelled(kernel)}_{spelled(image)}"
     name = '_'.join([name] + (row[4].split() if len(row) > 4 else []))

@@ -30,6 +30,12 @@ BROADCASTS = [
 CASTS = [('float32', 'int64'), ('int64', 'float32'), ('float32', 'int32'), ('int32', 'float32'), ('bool', 'float32'),
          ('float32', 'bool'), ('uint8', 'float32'),
          ('float32', 'uint8'), ('int64', 'int32'), ('float32', 'float64'), ('float32', 'float16'), ('int64', 'bool')]
+SELECTS = [  # name, condition, the two values
+    ('same', PLAIN, PLAIN, PLAIN), ('mask_scalar', 'b=1 1 s=64 t=64', 'b=1 12 s=64 t=64', const(-1e9, 'float32')),
+    ('row_mask', 'b=1 1 1 t=64', 'b=1 12 s=64 t=64', const(-1e9, 'float32')),
+    ('two_scalars', PLAIN, const(0.0, 'float32'), const(-1e9, 'float32')),
+    ('column', 'm=256 1', 'm=256 n=256', 'm=256 n=256'),
+]
 TYPE_NUMBERS = {'float32': 1, 'uint8': 2, 'int32': 6, 'int64': 7, 'bool': 9, 'float16': 10, 'float64': 11}
 
 
@@ -56,15 +62,16 @@ def activations():
                      half)]
 
 
-FORMS = [Form(f'{op.lower()}', op, [x(PLAIN, limits=POSITIVE.get(op))], {}, each_output(operations)) for op,
-         operations in UNARY]
+FORMS = [Form(f'{op.lower()}', op, [x(PLAIN, limits=POSITIVE.get(op))], {}, each_output(operations))
+         for op, operations in UNARY]
 FORMS += [Form('mish', 'Mish', [x(PLAIN)], {}, each_output(40), results=[x(PLAIN).shape], opset=18)]
-FORMS += [Form(f'{op.lower()}_{short(dims)}', op, [x(dims)], {}, each_output(operations)) for op, operations, dims in [
-    ('Relu', 1, 'k=4194304'), ('Sigmoid', 18, 'k=1048576'), ('Relu', 1, 'a=37 b=61 c=31'), ('Tanh', 24, 'k=1001')]]
+FORMS += [Form(f'{op.lower()}_{short(dims)}', op, [x(dims)], {}, each_output(operations))
+          for op, operations, dims in [('Relu', 1, 'k=4194304'), ('Sigmoid', 18, 'k=1048576'),
+                                       ('Relu', 1, 'a=37 b=61 c=31'), ('Tanh', 24, 'k=1001')]]
 FORMS += [Form(f'add_{name}', 'Add', [operand(left), operand(right)]) for name, left, right in BROADCASTS]
 FORMS += [Form(f'{op.lower()}_{name}', op, [operand(left), operand(right)], {}, each_output(operations))
-          for op, operations in [('Mul', 1), ('Div', 1), ('Sub', 1)] for name, left,
-          right in BROADCASTS if name in ('same', 'channel_run', 'column_run')]
+          for op, operations in [('Mul', 1), ('Div', 1), ('Sub', 1)]
+          for name, left, right in BROADCASTS if name in ('same', 'channel_run', 'column_run')]
 FORMS += [
     Form('pow_two', 'Pow', [x(PLAIN), const(2.0, 'float32')]),
     Form('pow_half', 'Pow', [x(PLAIN, limits=(0.1, 2)), const(0.5, 'float32')]),
@@ -90,12 +97,8 @@ FORMS += [Form('equal_int64', 'Equal', [x('k=65536', 'int64'), const(0)]),
           Form('not', 'Not', [x('k=262144', 'bool')]),
           Form('xor_mask', 'Xor', [x('b=1 12 s=64 t=64', 'bool'), x('s=64 t=64', 'bool')]),
           Form('or_outer', 'Or', [x('m=512 1', 'bool'), x('1 n=512', 'bool')])]
-FORMS += [Form(f'where_{name}', 'Where', [x(condition, 'bool'), operand(left), operand(right)]) for name, condition,
-          left, right in [
-    ('same', PLAIN, PLAIN, PLAIN), ('mask_scalar', 'b=1 1 s=64 t=64', 'b=1 12 s=64 t=64', const(-1e9, 'float32')),
-    ('row_mask', 'b=1 1 1 t=64', 'b=1 12 s=64 t=64', const(-1e9, 'float32')),
-    ('two_scalars', PLAIN, const(0.0, 'float32'), const(-1e9, 'float32')),
-    ('column', 'm=256 1', 'm=256 n=256', 'm=256 n=256')]]
+FORMS += [Form(f'where_{name}', 'Where', [x(condition, 'bool'), operand(left), operand(right)])
+          for name, condition, left, right in SELECTS]
 FORMS += [Form(f'cast_{source}_{target}', 'Cast',
                [x('k=131072', source, (0, 200) if source == 'float32' and target == 'uint8' else None)],
                {'to': TYPE_NUMBERS[target]}) for source, target in CASTS]

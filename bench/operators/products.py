@@ -3,8 +3,7 @@ import math
 
 from form import Form, elements, weight, x
 
-# name, left, right; a right operand without names of dims and without `x` is a constant
-WEIGHTED = [  # rows, inner, columns
+WEIGHTED = [  # rows, inner dim, columns of MatMul with a constant
     (128, 768, 768), (128, 768, 3072), (128, 3072, 768), (197, 768, 2304), (512, 512, 512), (64, 64, 64), (8, 8, 8),
     (16, 1024, 16), (1000, 3, 64), (1000, 64, 3), (49, 96, 288), (3136, 96, 384), (77, 512, 512), (17, 37, 61),
     (129, 257, 513), (2, 768, 768), (4, 1024, 4096), (7, 512, 2048), (300, 40, 1000), (2048, 16, 16), (10000, 2, 1),
@@ -53,8 +52,7 @@ EINSUM = [  # equation, operands, multiply-adds where they are not one for each 
     ('bhqk,bkhd->bqhd', ['b=1 h=12 q=128 k=128', 'b=1 k=128 h=12 64']),
     ('bhwc,hkc->bhwk', ['b=4 h=14 w=14 64', 'h=14 k=14 64']),
     ('nchw,cd->ndhw', ['n=1 64 h=28 w=28', '64 64']), ('bnd,bmd->bnm', ['b=1 n=300 d=128', 'b=1 m=300 d=128']),
-    ('abc,cd,de->abe', ['a=4 b=32 64', '64 64', '64 e=64'],
-     2 * 4 * 32 * 64 * 64), ('i,i->', ['i=65536', 'i=65536']),
+    ('abc,cd,de->abe', ['a=4 b=32 64', '64 64', '64 e=64'], 2 * 4 * 32 * 64 * 64), ('i,i->', ['i=65536', 'i=65536']),
 ]
 
 

@@ -152,6 +152,7 @@ FORMS += [Form('maxpool_indices', 'MaxPool', [x('n=1 64 h=56 w=56')], {'kernel_s
           Form('lppool_2x2', 'LpPool', [x('n=1 64 h=56 w=56')], {'kernel_shape': [2, 2], 'strides': [2, 2]},
                each_output(8))]
 FORMS += [reduction(*row) for row in REDUCTIONS]
-FORMS += [Form(f"{op.lower()}_{short(dims)}_{axis}", op, [x(dims)], {'axis': axis}, each_input(24)) for op, dims,
-          axis in SOFTMAX]
+FORMS += [Form(f"{op.lower()}_{short(dims)}_{axis}", op, [x(dims)], {'axis': axis},
+               each_input(2 if op == 'Hardmax' else 24))
+          for op, dims, axis in SOFTMAX]
 FORMS += norm_forms() + selecting()

@@ -3,21 +3,22 @@
 // usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--filter TEXT] [--quick] [--json FILE]
 //
 // Everything runs on one thread. Each model is compiled to an artifact; then both sides are measured in turn, some
-// milliseconds each in a fresh process, several rounds, and medians count. The roofline is the larger one of operations /
-// peak and bytes / bandwidth, that of the L2 cache for forms that fit in it. The worst forms come first.
+// milliseconds each in a fresh process, several rounds, and medians count. The roofline is the larger one of
+// operations / peak and bytes / bandwidth, that of the cache that a form fits in. The worst forms come first.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { geometricMean, inTurn, line, onnxRuntimeByC, ours, run } from '../ort/measure.mjs';
+import { geometricMean, inTurn, line, onnxRuntime, ours, run } from '../ort/measure.mjs';
 
 const kExport = join(dirname(fileURLToPath(import.meta.url)), 'export.py');
 const kMostJobs = 2; // that compile at once
 const kManyRuns = 1000000; // time is the limit
 const kSlow = 1.2; // times ONNX Runtime's time
 const kLow = 0.4; // share of the roofline
+const kCallUs = 1; // what a call costs: below that the roofline says nothing
 
 const { values: options } = parseArgs({
   options: {
@@ -30,7 +31,7 @@ const { values: options } = parseArgs({
   },
 });
 if (!options.relaxc || !options.ort || !options.models) {
-  console.error('usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--filter TEXT] [--quick] [--json FILE]');
+  console.error('run.mjs: error: expected --relaxc, --ort and --models');
   process.exit(2);
 }
 const rounds = options.quick ? 1 : 3;
@@ -66,10 +67,11 @@ async function compileAll(forms) {
 // Returns { ours_us, ort_us, onnxruntime }.
 async function measure(form) {
   const files = Object.entries(form.inputs).map(([name, file]) => `${name}=${file}`);
-  const more = ['--runs', String(kManyRuns), '--seconds', String(slice_s), ...(files.length ? ['--input', ...files] : [])];
+  const given = files.length ? ['--input', ...files] : [];
+  const more = ['--runs', String(kManyRuns), '--seconds', String(slice_s), ...given];
   const { ours: mine, ort } = await inTurn({
     ours: ours(options.relaxc, artifactOf(form), dimArguments(form), 1, {}, more),
-    ort: onnxRuntimeByC(options.ort, form.model, dimArguments(form), 1, more),
+    ort: onnxRuntime(options.ort, form.model, dimArguments(form), 1, more),
   }, rounds);
   return { ours_us: mine.median_ms * 1000, ort_us: ort.median_ms * 1000, onnxruntime: ort.figures.onnxruntime };
 }
@@ -79,13 +81,13 @@ async function machineLimits(form) {
   const side = ours(options.relaxc, artifactOf(form), dimArguments(form), 1, {}, ['--profile']);
   const { profile } = JSON.parse((await run(side.command, side.args)).stdout.split('\n')[0]);
   if (!profile?.peak_gflops) return null;
-  return { gflops: profile.peak_gflops, l2_gb_s: profile.l2_gb_per_s, memory_gb_s: profile.memory_gb_per_s, l2_bytes: profile.l2_bytes ?? 2 ** 20 };
+  return { gflops: profile.peak_gflops, memory: profile.memory };
 }
 
 function rooflineUs(form, limits) {
   if (!limits) return null;
-  const bandwidth = form.bytes <= limits.l2_bytes ? limits.l2_gb_s : limits.memory_gb_s;
-  return Math.max(form.operations / limits.gflops, form.bytes / bandwidth) / 1000;
+  const level = limits.memory.find(({ most_bytes }) => most_bytes === null || form.bytes <= most_bytes);
+  return Math.max(form.operations / limits.gflops, form.bytes / level.gb_per_s) / 1000;
 }
 
 const kColumns = [
@@ -103,14 +105,19 @@ function report(rows, refused, limits) {
   for (const row of rows) console.log(line(kColumns, (column) => column[2](row)));
   for (const form of refused) console.log(`${form.name}: ${form.error}`);
   console.log(`\nONNX Runtime ${rows[0]?.onnxruntime}, ${cpus()[0].model}, one thread`);
-  if (limits) console.log(`limits: ${limits.gflops} GFLOP/s, L2 cache ${limits.l2_gb_s} GB/s, memory ${limits.memory_gb_s} GB/s`);
-  const groups = { all: rows, static: rows.filter((row) => row.name.endsWith('/static')), dims: rows.filter((row) => row.name.endsWith('/dims')) };
+  if (limits) {
+    const bandwidths = limits.memory.map((level) => `${level.name} ${level.gb_per_s} GB/s`);
+    console.log(`limits: ${limits.gflops} GFLOP/s, ${bandwidths.join(', ')}`);
+  }
+  const ending = (text) => rows.filter((row) => row.name.endsWith(text));
+  const groups = { all: rows, static: ending('/static'), dims: ending('/dims') };
   for (const [name, group] of Object.entries(groups)) {
     if (!group.length) continue;
     const slow = group.filter((row) => row.ratio > kSlow).length;
-    const low = group.filter((row) => row.share !== null && row.share < kLow).length;
-    console.log(`${name}: ${group.length} forms, geometric mean ${geometricMean(group.map((row) => row.ratio)).toFixed(3)}, `
-      + `${slow} above ${kSlow}, ${low} below ${100 * kLow}% of the roofline`);
+    const low = group.filter((row) => row.roofline_us >= kCallUs && row.share < kLow).length;
+    const mean = geometricMean(group.map((row) => row.ratio));
+    console.log(`${name}: ${group.length} forms, geometric mean ${mean.toFixed(3)} (${(1 / mean).toFixed(2)} times as `
+      + `fast), ${slow} above ${kSlow}, ${low} below ${100 * kLow}% of the roofline`);
   }
   if (refused.length) console.log(`${refused.length} forms could not be measured`);
 }

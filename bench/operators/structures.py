@@ -94,8 +94,8 @@ def random_forms():
             Form('randomnormallike', 'RandomNormalLike', like, {}, **row),
             Form('randomuniformlike', 'RandomUniformLike', like, {}, **row),
             Form('bernoulli', 'Bernoulli', [x('m=256 n=256', limits=(0.0, 1.0))], {}, **row),
-            Form('multinomial', 'Multinomial', [x('m=16 n=1000')], {'sample_size': 16}, lambda ins,
-                 outs: 20 * 16 * 1000, results=[[16, 16]], result_dtype='int32')]
+            Form('multinomial', 'Multinomial', [x('m=16 n=1000')], {'sample_size': 16},
+                 lambda ins, outs: 20 * 16 * 1000, results=[[16, 16]], result_dtype='int32')]
 
 
 def signal_forms():
@@ -127,9 +127,9 @@ FORMS += [attention('mask_row', 12, 128, 128, 64, 'b=1 1 1 t=128'),
           attention('mask_bias', 12, 128, 128, 64, '1 12 s=128 t=128')]
 FORMS += [attention_operator('plain', 12, 128, 128, 64), attention_operator('causal', 12, 128, 128, 64, is_causal=1),
           attention_operator('long', 4, 512, 512, 64)]
-FORMS += [grid_sample(mode, padding, 'n=1 32 h=32 w=32', (48, 48)) for mode,
-          padding in [('bilinear', 'zeros'), ('bilinear', 'border'), ('nearest', 'zeros'), ('bicubic', 'zeros'),
-                      ('bilinear', 'reflection')]]
+FORMS += [grid_sample(mode, padding, 'n=1 32 h=32 w=32', (48, 48))
+          for mode, padding in [('bilinear', 'zeros'), ('bilinear', 'border'), ('nearest', 'zeros'),
+                                ('bicubic', 'zeros'), ('bilinear', 'reflection')]]
 FORMS += [Form('gridsample_few_channels', 'GridSample', [x('n=1 3 h=128 w=128'), x('n=1 oh=128 ow=128 2')],
                {'mode': 'bilinear'}, each_output(8), results=[[1, 3, 128, 128]])]
 FORMS += detection() + random_forms() + signal_forms() + rope()

@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url';
 const kPollMs = 5;
 const kMostRuns = 100000; // the time ends them
 const kSeconds = 2; // of each side in each round
-const kOrtScript = join(dirname(fileURLToPath(import.meta.url)), 'run.mjs');
+const kHere = dirname(fileURLToPath(import.meta.url));
 
 // Returns the library that is in the package onnxruntime-node.
 function ortLibrary() {
-  const folder = join(dirname(kOrtScript), 'node_modules', 'onnxruntime-node', 'bin');
+  const folder = join(kHere, 'node_modules', 'onnxruntime-node', 'bin');
   const [version] = readdirSync(folder);
   return join(folder, version, process.platform, process.arch, 'libonnxruntime.so.1');
 }
@@ -59,18 +59,15 @@ export function geometricMean(values) {
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
-// The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ONNX Runtime, by
-// Node or by ort_bench.cc, which takes the flags of `relaxc bench`.
+// The two sides of every comparison, as commands for inTurn(): relaxc with a model or an artifact, and ort_bench.cc,
+// which takes the flags of `relaxc bench`. `more`: flags that say how long.
 const common = (dims, threads) => [...dims.flatMap((dim) => ['--dim', dim]), '--threads', String(threads)];
-const lasting = ['--seconds', String(kSeconds)];
-export function ours(relaxc, file, dims, threads, env = {}, more = [...lasting, '--runs', String(kMostRuns)]) {
+const lasting = ['--seconds', String(kSeconds), '--runs', String(kMostRuns)];
+export function ours(relaxc, file, dims, threads, env = {}, more = lasting) {
   return { command: relaxc, args: ['bench', file, ...common(dims, threads), ...more, '--json', '-'], env };
 }
-export function onnxRuntime(model, dims, threads) {
-  return { command: process.execPath, args: [kOrtScript, model, ...common(dims, threads), ...lasting] };
-}
-export function onnxRuntimeByC(binary, model, dims, threads, more = []) {
-  return { command: binary, args: [model, '--library', ortLibrary(), ...common(dims, threads), ...more] };
+export function onnxRuntime(ortBench, model, dims, threads, more = lasting) {
+  return { command: ortBench, args: [model, '--library', ortLibrary(), ...common(dims, threads), ...more] };
 }
 
 // Runs commands that print their figures as JSON, { NAME: { command, args, env } }, in turn, each in a fresh process,

@@ -241,7 +241,7 @@ Outputs attention(Node& n) {
   return outputs;
 }
 
-// ai.onnx.preview: graphs of the model change the scores and the weights.
+// ai.onnx.preview: graphs of the model change the scores and the weights, which are in the precision of the softmax.
 Expr flex_attention(Node& n) {
   AttentionCall call{n.tensor(0), n.tensor(1), n.tensor(2)};
   for (size_t i = 0; i < 3; ++i) {
@@ -265,9 +265,9 @@ Expr flex_attention(Node& n) {
     if (result->poisoned) throw CompileError({});  // reported where it is
     return n.tensor(result);
   };
-  scores = n.cast(modified("score_mod", scores), n.attr_dtype("softmax_precision", dtype));
-  Expr weights = n.cast(n.op("nn.softmax", {scores}, LastAxisAttrs{-1}), dtype);
-  return n.op("matmul", {modified("prob_mod", weights), value});
+  const DType precision = n.attr_dtype("softmax_precision", dtype == kFloat64 ? kFloat64 : kFloat32);
+  Expr weights = n.op("nn.softmax", {modified("score_mod", n.cast(scores, precision))}, LastAxisAttrs{-1});
+  return n.cast(n.op("matmul", {modified("prob_mod", weights), n.cast(value, precision)}), dtype);
 }
 
 // The caches have an angle per position, or per batch element and position when there are no position_ids.

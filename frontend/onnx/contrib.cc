@@ -144,13 +144,9 @@ Expr fused_conv(Node& n) {
 }
 
 Expr transposed_conv(Node& n) {
-  std::vector<OnnxAttribute> attributes;
-  if (n.has(2)) {
-    auto pads = n.constant_ints(2);
-    if (!pads) n.unsupported("pads that are not constants");
-    attributes.push_back({"pads", *pads});
-  }
-  return n.standard("ConvTranspose", {n.tensor(0), n.tensor(1), n.optional_tensor(3)}, attributes);
+  std::optional<std::vector<Expr>> pads;
+  if (n.has(2)) pads = n.ints(2, 2 * (n.rank(0) - 2));
+  return convolve_transposed(n, n.optional_tensor(3), pads);
 }
 
 // ---- Tensors
@@ -316,7 +312,7 @@ std::vector<ConverterRow> contrib_converters() {
       {"Trilu", 1, 1, 2, {same_as_standard, "Trilu"}, "upper"},
       {"GatherND", 1, 2, 2, {same_as_standard, "GatherND"}},
       {"ConvTransposeWithDynamicPads", 1, 2, 4, transposed_conv,
-       "auto_pad dilations group kernel_shape output_padding strides"},
+       "auto_pad dilations group kernel_shape output_padding output_shape pads strides"},
       {"GatedAdd", 1, 3, 3, gated_add},
       {"GridSample", 1, 2, 2, {same_as_standard, "GridSample"}, "align_corners mode padding_mode"},
       {"SimplifiedLayerNormalization",

@@ -31,15 +31,14 @@ void add_key_mask(Node& n, AttentionCall& call, size_t mask, const Expr& past) {
   Expr x = n.tensor(mask), one = int_imm(1), allowed = x;
   if (dims.size() == 1) {
     Expr lengths = n.cast(x, kInt64), positions = positions_from(n, int_imm(0), keys);
-    const bool has_starts = n.provably_equal(dims[0], n.simplify(batch * 2));
-    if (!has_starts && !n.provably_equal(dims[0], batch))
-      n.unsupported("a mask of {} lengths for a batch of {}; expected as many, or twice as many", print_expr(dims[0]),
-                    print_expr(batch));
-    Expr ends = as_column(n, has_starts ? n.slice(lengths, 0, int_imm(0), batch) : lengths);
-    allowed = n.op("less", {positions, ends});
-    if (has_starts) {
-      Expr starts = as_column(n, n.slice(lengths, 0, batch, dims[0]));
-      allowed = n.op("logical_and", {allowed, n.op("greater_equal", {positions, starts})});
+    allowed = n.op("less", {positions, as_column(n, n.slice(lengths, 0, int_imm(0), batch))});
+    if (!n.provably_equal(dims[0], batch)) {
+      const Expr more = n.simplify(dims[0] - batch);
+      n.require_equal(n.simplify(more * (more - batch)), int_imm(0), "lengths of the mask, once or twice the batch");
+      // Without starts the keys begin at 0, as behind the end of the list.
+      Expr starts = n.op("dyn.pad", {n.slice(lengths, 0, batch, dims[0]),
+                                     shape_expr({int_imm(0), n.simplify(batch - more)}), n.scalar(0, kInt64)});
+      allowed = n.op("logical_and", {allowed, n.op("greater_equal", {positions, as_column(n, starts)})});
     }
   } else {
     Expr wide = dims.size() == 2   ? n.reshape(x, {dims[0], one, one, dims[1]})

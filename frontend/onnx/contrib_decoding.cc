@@ -159,29 +159,31 @@ Outputs decoder_masked_attention(Node& n) {
 // The buckets of T5 (Raffel et al., "Exploring the limits of transfer learning", 2020): near distances have one each,
 // far ones share buckets by the logarithm of the distance. The table's rows are the heads, whatever its shape says.
 Expr relative_position_bias(Node& n) {
-  auto buckets = as_int(n.dim(0, 0));
-  if (!buckets) n.unsupported("the number of buckets, {}, is not a constant", print_expr(n.dim(0, 0)));
   const bool is_bidirectional = n.attr_int("is_bidirectional", 0) != 0;
-  const int64_t most = n.required_int("max_distance"), count = is_bidirectional ? *buckets / 2 : *buckets;
-  const int64_t near = count / 2;
-  if (near < 1 || most <= near)
-    n.fail("{} buckets and max_distance {}, expected at least {} and more than {}", *buckets, most,
-           is_bidirectional ? 4 : 2, near);
+  const Expr buckets = n.dim(0, 0), most = int_imm(n.required_int("max_distance"));
+  const Expr count = is_bidirectional ? n.simplify(floor_div(buckets, 2)) : buckets;
+  const Expr near = n.simplify(floor_div(count, 2));
+  n.require_at_most(int_imm(1), near, "buckets of near distances");
+  n.require_at_most(n.simplify(near + 1), most, "max_distance and the buckets of near distances");
   const Expr queries = n.scalar_int(1), keys = n.scalar_int(2);
-  auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), kInt64); };
+  auto number = [&](const Expr& value) {
+    auto known = as_int(value);
+    return known ? n.scalar(static_cast<double>(*known), kInt64) : n.op("scalar_to_tensor", {n.simplify(value)});
+  };
   Expr distance =
       n.sub(positions_from(n, int_imm(0), keys), n.with_new_axis(positions_from(n, int_imm(0), queries), 1));
-  Expr bucket = number(0);
+  Expr zero = number(int_imm(0)), bucket = zero;
   if (is_bidirectional) {
-    bucket = n.mul(n.cast(n.op("greater", {distance, number(0)}), kInt64), number(count));
+    bucket = n.mul(n.cast(n.op("greater", {distance, zero}), kInt64), number(count));
     distance = n.op("abs", {distance});
   } else {
-    distance = n.op("negative", {n.binary("minimum", distance, number(0))});
+    distance = n.op("negative", {n.binary("minimum", distance, zero)});
   }
-  Expr ratio = n.div(n.cast(n.binary("maximum", distance, number(near)), kFloat32), n.scalar(near, kFloat32));
-  const double per_octave = static_cast<double>(count - near) / std::log(static_cast<double>(most) / near);
-  Expr far = n.add(n.cast(n.scaled(n.op("log", {ratio}), per_octave), kInt64), number(near));
-  far = n.binary("minimum", far, number(count - 1));
+  auto real = [&](const Expr& value) { return n.cast(number(value), kFloat64); };
+  Expr per_octave = n.div(real(count - near), n.op("log", {n.div(real(most), real(near))}));
+  Expr ratio = n.div(n.cast(n.binary("maximum", distance, number(near)), kFloat32), n.cast(number(near), kFloat32));
+  Expr steps = n.mul(n.op("log", {ratio}), n.cast(per_octave, kFloat32));
+  Expr far = n.binary("minimum", n.add(n.cast(steps, kInt64), number(near)), number(count - 1));
   bucket = n.add(bucket, n.op("where", {n.op("less", {distance, number(near)}), distance, far}));
   Expr table = n.reshape(n.tensor(0), {n.dim(0, 1), n.dim(0, 0)});
   return n.with_new_axis(n.op("take", {table, bucket}, TakeAttrs{.axis = 1}), 0);

@@ -139,23 +139,46 @@ Outputs group_query_attention(Node& n) {
 // ---- SparseAttention (Child et al., "Generating long sequences with sparse transformers", 2019)
 
 // Returns the layouts [layouts, blocks of queries, blocks of keys] that the compressed rows in inputs 5 and 6 say.
-Tensor block_layouts(Node& n) {
-  auto rows = n.constant(5), columns = n.constant(6);
-  if (!rows || !columns) n.unsupported("block_row_indices and block_col_indices are not constants");
-  if (rows->shape().size() != 2 || columns->shape().size() != 2 || rows->shape()[0] != columns->shape()[0] ||
-      rows->shape()[0] < 1 || rows->shape()[1] < 1)
+Expr block_layouts_of_the_run(Node& n) {
+  if (n.rank(5) != 2 || n.rank(6) != 2)
     n.fail("block_row_indices and block_col_indices: expected matrices with a row for each layout");
-  const int64_t layouts = rows->shape()[0], blocks = rows->shape()[1] - 1, most = columns->shape()[1];
+  const Expr layouts = n.dim(5, 0), blocks = n.simplify(n.dim(5, 1) - 1), most = n.dim(6, 1), one = int_imm(1);
+  n.require_equal(layouts, n.dim(6, 0), "rows of block_row_indices and block_col_indices");
+  auto number = [&](const Expr& value) { return n.op("scalar_to_tensor", {n.simplify(value)}); };
+  Expr begins = n.cast(n.tensor(5), kInt64), columns = n.cast(n.tensor(6), kInt64);
+  // An entry is in the row whose begin is the last one at or before it.
+  Expr entries = n.reshape(positions_from(n, int_imm(0), most), {one, one, most});
+  Expr is_behind = n.cast(n.op("less_equal", {n.with_new_axis(begins, 2), entries}), kInt64);
+  Expr row = n.sub(n.reduce("sum", is_behind, {1}, false), n.scalar(1, kInt64));
+  auto within = [&](const Expr& x) {
+    return n.op("logical_and", {n.op("greater_equal", {x, n.scalar(0, kInt64)}), n.op("less", {x, number(blocks)})});
+  };
+  Expr is_used = n.op("logical_and", {within(row), within(columns)});
+  // Entries that no row has, which fill up the list, go to a place behind the blocks.
+  const Expr places = n.simplify(blocks * blocks);
+  Expr place = n.op("where", {is_used, n.add(n.mul(row, number(blocks)), columns), number(places)});
+  Expr none = n.op("zeros", {shape_expr({layouts, n.simplify(places + 1)})}, FillAttrs{DType::uint(8)});
+  Expr ones = n.op("ones", {shape_expr({layouts, most})}, FillAttrs{DType::uint(8)});
+  Expr flags = n.op("scatter_elements", {none, place, ones}, ScatterElementsAttrs{.axis = 1});
+  flags = n.cast(n.slice(flags, 1, int_imm(0), places), kBool);
+  return n.reshape(flags, {layouts, blocks, blocks});
+}
+// Returns the same of lists that are constants.
+Tensor block_layouts(Node& n, const Tensor& rows, const Tensor& columns) {
+  if (rows.shape().size() != 2 || columns.shape().size() != 2 || rows.shape()[0] != columns.shape()[0] ||
+      rows.shape()[0] < 1 || rows.shape()[1] < 1)
+    n.fail("block_row_indices and block_col_indices: expected matrices with a row for each layout");
+  const int64_t layouts = rows.shape()[0], blocks = rows.shape()[1] - 1, most = columns.shape()[1];
   constexpr int64_t kMostElements = int64_t{1} << 28;
   if (blocks > 0 && layouts > kMostElements / blocks / blocks) n.unsupported("{} blocks of queries", blocks);
   std::vector<uint8_t> mask(static_cast<size_t>(layouts * blocks * blocks), 0);
   for (int64_t layout = 0; layout < layouts; ++layout) {
     for (int64_t row = 0; row < blocks; ++row) {
-      const int64_t begin = rows->as_int(layout * (blocks + 1) + row),
-                    end = rows->as_int(layout * (blocks + 1) + row + 1);
+      const int64_t begin = rows.as_int(layout * (blocks + 1) + row),
+                    end = rows.as_int(layout * (blocks + 1) + row + 1);
       if (begin < 0 || end > most) n.fail("block_row_indices: {} to {}, expected 0 to {}", begin, end, most);
       for (int64_t e = begin; e < end; ++e) {
-        const int64_t column = columns->as_int(layout * most + e);
+        const int64_t column = columns.as_int(layout * most + e);
         if (column < 0 || column >= blocks) n.fail("block_col_indices: {}, expected 0 to {}", column, blocks - 1);
         mask[static_cast<size_t>((layout * blocks + row) * blocks + column)] = 1;
       }
@@ -165,20 +188,22 @@ Tensor block_layouts(Node& n) {
 }
 // Returns where the layout of a head allows a key: [batch, heads, queries, keys]. The heads have the layouts in turn.
 Expr allowed_blocks(Node& n, CachedAttention& attention) {
-  const Tensor layouts = block_layouts(n);
-  const int64_t count = layouts.shape()[0], heads = n.required_int("num_heads");
-  if (heads % count != 0) n.fail("{} heads and {} layouts, expected a multiple", heads, count);
+  auto rows = n.constant(5), columns = n.constant(6);
+  Expr layouts = rows && columns ? constant(block_layouts(n, *rows, *columns), n.span()) : block_layouts_of_the_run(n);
+  const Expr count = n.dim_of(layouts, 0), heads = int_imm(n.required_int("num_heads"));
+  n.require_equal(n.simplify(floor_mod(heads, max(count, int_imm(1)))), int_imm(0), "heads that layouts leave over");
   Expr size = n.scalar(static_cast<double>(n.required_int("sparse_block_size")), kInt64);
   Expr queries = n.add(n.with_new_axis(attention.past, 1), positions_from(n, int_imm(0), attention.length));
   auto of_blocks = [&](const Expr& x, const Expr& positions, int64_t axis) {
     return n.op("take", {x, n.op("floor_divide", {positions, size})}, TakeAttrs{.axis = axis, .mode = "clip"});
   };
-  Expr mask = of_blocks(constant(layouts, n.span()), queries, 1);  // [layouts, batch, queries, blocks]
+  Expr mask = of_blocks(layouts, queries, 1);  // [layouts, batch, queries, blocks]
   mask = of_blocks(mask, positions_from(n, int_imm(0), attention.total), 3);
   std::vector<Expr> dims = n.shape_of(n.transpose(mask, {1, 0, 2, 3}));
-  std::vector<Expr> repeated = {dims[0], int_imm(heads / count), dims[1], dims[2], dims[3]};
+  std::vector<Expr> repeated = {dims[0], n.simplify(floor_div(heads, max(count, int_imm(1)))), dims[1], dims[2],
+                                dims[3]};
   mask = n.broadcast_to(n.with_new_axis(n.transpose(mask, {1, 0, 2, 3}), 1), repeated);
-  dims[1] = int_imm(heads);
+  dims[1] = heads;
   return n.reshape(mask, dims);
 }
 Outputs sparse_attention(Node& n) {

@@ -63,15 +63,21 @@ Expr matmul_nbits(Node& n) {
   if (block < 1 || rows < 1 || k < 1) n.fail("N is {}, K {} and block_size {}, expected at least 1", rows, k, block);
   const DType dtype = n.dtype(0);
   const int64_t blocks = (k + block - 1) / block;
-  const std::vector<Expr> per_block = int_imms({rows, blocks});
-  Expr packed = n.reshape(n.tensor(1), int_imms({rows, blocks, block * bits / 8}));
+  auto in_blocks = [&](size_t input, const std::vector<int64_t>& dims, const char* what) {
+    n.require_equal(n.simplify(product(n.shape(input))), n.simplify(product(int_imms(dims))), what);
+    return n.reshape(n.tensor(input), int_imms(dims));
+  };
+  Expr packed = in_blocks(1, {rows, blocks, block * bits / 8}, "bytes of B, and of N rows of K numbers in blocks");
   Expr numbers = n.reshape(n.cast(unpacked(n, packed, bits), dtype), int_imms({rows, blocks * block}));
   numbers = n.slice(numbers, 1, int_imm(0), int_imm(k));
-  Expr scale = n.reshape(n.tensor(2), per_block), zero = n.scalar(static_cast<double>(int64_t{1} << (bits - 1)), dtype);
+  Expr scale = in_blocks(2, {rows, blocks}, "scales, and blocks of N rows of K numbers"),
+       zero = n.scalar(static_cast<double>(int64_t{1} << (bits - 1)), dtype);
   const bool has_zeros = n.has(3);
-  if (has_zeros && n.dtype(3).is_float()) zero = n.cast(n.reshape(n.tensor(3), per_block), dtype);
+  if (has_zeros && n.dtype(3).is_float())
+    zero = n.cast(in_blocks(3, {rows, blocks}, "zero points, and blocks of N rows of K numbers"), dtype);
   if (has_zeros && !n.dtype(3).is_float()) {
-    Expr bytes = n.reshape(n.tensor(3), int_imms({rows, (blocks * bits + 7) / 8}));
+    const int64_t row_bytes = (blocks * bits + 7) / 8;
+    Expr bytes = in_blocks(3, {rows, row_bytes}, "bytes of zero points, and of those of all blocks of N rows");
     zero = n.cast(n.slice(unpacked(n, bytes, bits), 1, int_imm(0), int_imm(blocks)), dtype);
   }
   // The block of each position along K.

@@ -123,15 +123,14 @@ Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
   return differs ? n.match_cast(result, tensor_type(dims, n.dtype_of_tensor(result)), "same") : result;
 }
 
-// Returns x plus the bias, input 2, if there is one.
-Expr with_bias(Node& n, const Expr& x) {
-  if (!n.has(2)) return x;
-  Expr bias = n.tensor(2);
-  if (n.shape_of(bias).size() != 1) n.fail("bias has rank {}, expected 1", n.shape_of(bias).size());
-  std::vector<Expr> shape = {n.dim_of(bias, 0)};
+// Returns x plus the bias, if there is one.
+Expr with_bias(Node& n, const Expr& x, const std::optional<Expr>& bias) {
+  if (!bias) return x;
+  if (n.shape_of(*bias).size() != 1) n.fail("bias has rank {}, expected 1", n.shape_of(*bias).size());
+  std::vector<Expr> shape = {n.dim_of(*bias, 0)};
   n.require_equal(shape[0], n.dim_of(x, 1), "length of the bias and output channels");
   for (size_t d = 2; d < n.shape_of(x).size(); ++d) shape.push_back(int_imm(1));
-  return n.add(x, n.reshape(bias, shape));
+  return n.add(x, n.reshape(*bias, shape));
 }
 
 // Returns the weight, with kernel_shape in place of dims that it leaves unknown.
@@ -190,17 +189,14 @@ Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
 
 namespace {
 
-Expr conv(Node& n) { return with_bias(n, convolve(n, n.tensor(0), n.tensor(1))); }
+Expr conv(Node& n) { return with_bias(n, convolve(n, n.tensor(0), n.tensor(1)), n.optional_tensor(2)); }
 
 // Samples the windows at places that the offsets move, and multiplies them by the weight as a matrix, group by group.
 Expr deform_conv(Node& n) {
   Expr weight = weight_tensor(n, n.tensor(1));
   std::vector<Expr> kernel = kernel_of(n, weight), shape = n.shape(0);
-  auto known = as_ints(kernel);
-  if (!known) n.unsupported("a kernel whose dims are only known at run time");
   Window w = read_window(n, kernel);
-  DeformColumnsAttrs attrs{.kernel_size = *known,
-                           .strides = w.strides,
+  DeformColumnsAttrs attrs{.strides = w.strides,
                            .padding = as_pads(w.pads).value_or(Ints()),
                            .dilation = w.dilations,
                            .offset_groups = n.attr_int("offset_group", 1)};
@@ -208,7 +204,7 @@ Expr deform_conv(Node& n) {
   int64_t groups = n.attr_int("group", 1), rank = n.rank(0);
   if (groups < 1) n.fail("group is {}, expected at least 1", groups);
   if (n.rank(2) != rank) n.fail("the offsets have rank {}, expected {}", n.rank(2), rank);
-  std::vector<Expr> args = {n.tensor(0), n.tensor(2)}, windows = n.shape(2);
+  std::vector<Expr> args = {n.tensor(0), n.tensor(2), shape_expr(kernel)}, windows = n.shape(2);
   windows.erase(windows.begin(), windows.begin() + 2);
   if (n.has(4)) args.push_back(n.tensor(4));
   for (size_t d = 0; d < w.spatial; ++d) {
@@ -244,9 +240,13 @@ void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<In
     w.pads[w.spatial + d] = n.simplify(total - w.pads[d]);
   }
 }
-Expr conv_transpose(Node& n) {
+}  // namespace
+
+Expr convolve_transposed(Node& n, const std::optional<Expr>& bias, const std::optional<std::vector<Expr>>& pads) {
   Expr x = n.tensor(0), weight = weight_tensor(n, n.tensor(1));
   Window w = read_window(n, kernel_of(n, weight));
+  if (pads && pads->size() != w.pads.size()) n.fail("{} pads, expected {}", pads->size(), w.pads.size());
+  if (pads) w.pads = *pads;
   Ints extra = n.attr_ints("output_padding", w.spatial, 0);
   auto output_shape = n.attr_ints("output_shape");
   if (output_shape || w.is_same()) resolve_output_pads(n, w, extra, output_shape);
@@ -270,8 +270,12 @@ Expr conv_transpose(Node& n) {
   });
   bool is_cut = std::ranges::any_of(cuts, [](const Expr& cut) { return !is_int(cut, 0); });
   if (is_cut) result = pad_spatial(n, result, cuts, n.scalar_like(0, result));
-  return with_bias(n, result);
+  return with_bias(n, result, bias);
 }
+
+namespace {
+
+Expr conv_transpose(Node& n) { return convolve_transposed(n, n.optional_tensor(2), std::nullopt); }
 
 // ---- Pools ----------------------------------------------------------------------------------------------------------
 

@@ -148,10 +148,10 @@ Expr erf(Node& n, const Expr& x) {
   const DType dtype = n.dtype(0);
   return n.cast(n.op("erf", {dtype.is_float() ? x : n.cast(x, kFloat64)}), dtype);
 }
-Expr gelu(Node& n) {
+Expr gelu(Node& n, const Expr& x) {
   std::string form = n.attr_string("approximate", "none");
   if (form != "none" && form != "tanh") n.unsupported("attribute 'approximate' is '{}'", form);
-  return n.op(form == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {n.tensor(0)});
+  return n.op(form == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {x});
 }
 Expr mish(Node& n, const Expr& x) { return n.mul(x, n.op("tanh", {n.op("nn.softplus", {x})})); }
 Expr swish(Node& n, const Expr& x) {
@@ -159,12 +159,14 @@ Expr swish(Node& n, const Expr& x) {
   if (alpha == 1) return n.op("nn.silu", {x});
   return n.mul(x, n.op("sigmoid", {n.scaled(x, alpha)}));
 }
-Expr swiglu(Node& n, const Expr& gate) {
-  if (!n.same_dims(n.shape(0), n.shape(1))) {
-    for (size_t d = 0; d < n.shape(0).size(); ++d) n.require_equal(n.dim(0, d), n.dim(1, d), "dims of gate and value");
-  }
-  return n.mul(swish(n, gate), n.tensor(1));
+// Gated linear units (Shazeer, "GLU variants improve transformer", 2020).
+Expr gated(Node& n, const Expr& activated) {
+  if (n.rank(0) != n.rank(1)) n.fail("the gate has rank {} and the value {}", n.rank(0), n.rank(1));
+  for (size_t d = 0; d < n.shape(0).size(); ++d) n.require_equal(n.dim(0, d), n.dim(1, d), "dims of gate and value");
+  return n.mul(activated, n.tensor(1));
 }
+Expr swiglu(Node& n, const Expr& gate) { return gated(n, swish(n, gate)); }
+Expr geglu(Node& n, const Expr& gate) { return gated(n, gelu(n, gate)); }
 Expr affine(Node& n, const Expr& x) {
   return n.add(n.scaled(x, n.attr_float("alpha", 1)), n.scalar_like(n.attr_float("beta", 0), x));
 }
@@ -216,6 +218,7 @@ std::vector<ConverterRow> elementwise_converters() {
       {"Mish", 18, 1, 1, mish},
       {"Swish", 24, 1, 1, swish, "alpha"},
       {"SwiGLU", 28, 2, 2, swiglu, "alpha"},
+      {"GeGLU", 28, 2, 2, geglu, "approximate"},
       {"Affine", 1, 1, 1, affine, "alpha beta"},
       {"ScaledTanh", 1, 1, 1, scaled_tanh, "alpha beta"},
       {"ParametricSoftplus", 1, 1, 1, parametric_softplus, "alpha beta"},

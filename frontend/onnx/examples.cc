@@ -189,6 +189,7 @@ constexpr ExampleRow kExamples[] = {
 
     {kTraining, "Adagrad", "T[], int64[], T[2], T[2], T[2] -> 2"},
     {kTraining, "Adam", "T[], int64[], T[2], T[2], T[2], T[2] -> 3"},
+    {kTraining, "Gradient", "T[2, 3], xs=[\"x0\"], y=\"x0\""},
     {kTraining, "Momentum",
      "T[], int64[], T[2], T[2], T[2], alpha=0.9, beta=1.0, mode=\"standard\", norm_coefficient=0.0 -> 2"},
 

@@ -428,13 +428,20 @@ Expr softmax_zero(Node& n, const Expr& scores) {
 
 }  // namespace
 
+std::string post_transform_name(Node& n) {
+  std::string name = n.attr_string("post_transform", "NONE");
+  for (std::string_view known : {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"}) {
+    if (name == known) return name;
+  }
+  n.fail("post_transform is '{}', expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT", name);
+}
+
 Expr post_transform(Node& n, const Expr& scores, const std::string& name) {
   if (name == "NONE") return scores;
   if (name == "LOGISTIC") return n.op("sigmoid", {scores});
   if (name == "SOFTMAX") return n.op("nn.softmax", {scores}, LastAxisAttrs{-1});
   if (name == "SOFTMAX_ZERO") return softmax_zero(n, scores);
-  if (name == "PROBIT") return probit(n, scores);
-  n.fail("post_transform is '{}', expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT", name);
+  return probit(n, scores);
 }
 
 Expr post_transform_of_one(Node& n, const Expr& scores, const std::string& name) {

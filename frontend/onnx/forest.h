@@ -30,7 +30,9 @@ struct Forest {
 // no leaf names. A forest that is not a set of trees is an error that names the node of the tree.
 Expr aggregate_trees(Node& n, const Expr& x, const Forest& forest);
 
-// Applies a post_transform attribute to scores [n, targets].
+// Returns the attribute post_transform, which is one of the specification's.
+std::string post_transform_name(Node& n);
+// Applies it to scores [n, targets].
 Expr post_transform(Node& n, const Expr& scores, const std::string& name);
 // Does that to one score per row, to which ONNX Runtime applies PROBIT only.
 Expr post_transform_of_one(Node& n, const Expr& scores, const std::string& name);

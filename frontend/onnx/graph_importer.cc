@@ -66,7 +66,9 @@ std::vector<std::string> names_read(const onnx::NodeProto& node) {
   for (const std::string& name : node.input()) {
     if (!name.empty()) names.push_back(name);
   }
+  const bool names_y = node.op_type() == "Gradient" && node.domain() == "ai.onnx.preview.training";
   for (const auto& attribute : node.attribute()) {
+    if (names_y && attribute.name() == "y") names.push_back(attribute.s());
     if (!attribute.has_g()) continue;
     std::unordered_set<std::string> inner;
     for (const auto& input : attribute.g().input()) inner.insert(input.name());
@@ -183,6 +185,22 @@ void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view
   builder_.match_cast(shape_expr({a}), shape_type({b}), name_of_check(what));
 }
 
+// Reports that a tensor cannot be read. A file that cannot be opened is one error for all initializers that are in it.
+static void report_unread(ModelContext& context, const onnx::SparseTensorProto&, const CompileError& error) {
+  context.add(error);
+}
+static void report_unread(ModelContext& context, const onnx::TensorProto& tensor, const CompileError& error) {
+  const std::optional<std::string> file = context.file->unopened(tensor);
+  const std::vector<std::string> all = file ? context.file->initializers_at(*file) : std::vector<std::string>();
+  if (all.size() < 2) return context.add(error);
+  if (!context.unopened.insert(*file).second) return;
+  constexpr size_t kMostNamed = 3;
+  const std::vector<std::string> named(all.begin(), all.begin() + std::min(all.size(), kMostNamed));
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  diagnostics.back().message += fmt::format("; {} initializers have their data there: '{}'{}", all.size(),
+                                            printable(joined(named, "', '")), all.size() > kMostNamed ? ", ..." : "");
+  context.add(CompileError(std::move(diagnostics)));
+}
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> used;
   for (const auto& node : graph.node()) std::ranges::copy(names_read(node), std::inserter(used, used.end()));
@@ -199,7 +217,7 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
       value = make_value({.tensor = constant(data, span), .home = &builder_});
     } catch (const CompileError& error) {
-      context_.add(error);
+      report_unread(context_, tensor, error);
     }
     if (!define(name, value)) context_.diagnostics.error(span, "value '{}' is already defined", printable(name));
   };
@@ -406,6 +424,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   try {
     std::vector<Value> inputs;
     bool poisoned = false;
+    imported_.push_back(&node);
     for (const std::string& name : node.input()) {
       Value value = name.empty() ? nullptr : find(name);
       if (!name.empty() && !value) fail(span, "input '{}' is not defined", printable(name));
@@ -451,9 +470,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   builder_.set_span(outer);
 }
 
-// Returns ModelContext::nested inside a function or graph. A recursive function and a nesting deeper than the limit are
-// errors.
-static std::vector<std::string> entered(const ModelContext& context, const Span& span, const std::string& function) {
+std::vector<std::string> entered(const ModelContext& context, const Span& span, const std::string& function) {
   if (!function.empty() && contains(context.nested, function))
     fail(span, "function '{}' calls itself", printable(function));
   if (std::ssize(context.nested) >= context.options.limits.depth)

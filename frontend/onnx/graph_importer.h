@@ -42,8 +42,9 @@ struct ModelContext {
 
   std::vector<std::pair<Expr, bool>> decided_dims = {};  // in the branch that is being imported: whether they are 1
   bool is_trial = false;                                 // nobody hears of errors but who looks at `diagnostics`
-  const bool stretches_dims = false;  // whether dims that meet may differ, or are taken for equal (broadcast.cc)
-  bool dims_meet = false;             // whether there are such dims
+  const bool stretches_dims = false;    // whether dims that meet may differ, or are taken for equal (broadcast.cc)
+  bool dims_meet = false;               // whether there are such dims
+  std::set<std::string> unopened = {};  // files of external data of which an error was reported
 
   void add(const CompileError& error) {
     if (options.failed && !is_trial && !error.diagnostics().empty())
@@ -66,8 +67,9 @@ struct RanksDiffer {
   std::optional<Expr> dim = {};  // of a Squeeze: the condition is whether it is 1
 };
 
-// Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
-// reads before it defines it comes from outside, even when it later gives that name to another value.
+// Returns the names that a node reads, including those that its subgraphs take from outside, and the y of Gradient. A
+// name that a subgraph reads before it defines it comes from outside, even when it later gives that name to another
+// value.
 std::vector<std::string> names_read(const onnx::NodeProto& node);
 
 class GraphImporter {
@@ -100,6 +102,10 @@ class GraphImporter {
   void add_nodes(const Nodes& nodes, std::vector<std::string> outputs);
   // Imports a subgraph with its inputs bound to the values, and returns its outputs.
   std::vector<Value> import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments = {});
+
+  // Imports the nodes that lead from values of these names to the result once more, with the given values in their
+  // place, and returns the result (gradient.cc).
+  Value evaluate_again(const std::string& result, const Scope& given);
 
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
   // Return a leaf expression that is the value in this graph. tensor_of() takes tensors only.
@@ -179,6 +185,7 @@ class GraphImporter {
   Scope scope_;
   const onnx::GraphProto* graph_ = nullptr;                                // the one that is being imported
   std::unordered_map<std::string, const onnx::TypeProto*> declared_ = {};  // by value, once one is asked for
+  std::vector<const onnx::NodeProto*> imported_;                           // in the order of use
   std::vector<std::pair<Expr, Expr>> required_equal_;
   struct Meeting {
     Expr a, b, size;
@@ -188,6 +195,10 @@ class GraphImporter {
   size_t nodes_left_ = 0;             // behind the one that is being imported
   int splits_ = 0;                    // around this graph
 };
+
+// Returns ModelContext::nested inside a function or graph. A recursive function and a nesting deeper than the limit are
+// errors.
+std::vector<std::string> entered(const ModelContext& context, const Span& span, const std::string& function);
 
 std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph);
 

@@ -1,5 +1,6 @@
 // The types of graph inputs: declared by the model, given by the caller, or inferred from the operators that read them.
 #include <algorithm>
+#include <set>
 
 #include "frontend/onnx/graph_importer.h"
 #include "ir/sequence.h"
@@ -96,7 +97,34 @@ Type with_item_type(ModelContext& context, const Type& declared, const std::stri
   return sequence ? sequence_type(known) : known;
 }
 
+// Returns the first graph input that a value follows from, or its own name if it is one.
+std::optional<std::string> input_behind(const onnx::GraphProto& graph, const std::string& value) {
+  std::set<std::string> wanted = {value};
+  for (int i = graph.node_size(); i-- > 0;) {
+    const onnx::NodeProto& node = graph.node(i);
+    if (std::ranges::any_of(node.output(), [&](const std::string& name) { return wanted.contains(name); }))
+      wanted.insert(node.input().begin(), node.input().end());
+  }
+  for (const onnx::ValueInfoProto& input : graph.input())
+    if (wanted.contains(input.name())) return input.name();
+  return std::nullopt;
+}
+
 }  // namespace
+
+void Node::fail_open_rank(const Expr& operand, const char* what, const char* dims) const {
+  std::string name;
+  for (int i = 0; i < proto_.input_size() && i < std::ssize(inputs_); ++i) {
+    const auto& input = inputs_[static_cast<size_t>(i)];
+    if (input && input->tensor && same_node(*input->tensor, operand)) name = proto_.input(i);
+  }
+  const std::string source = input_behind(graph_.context().file->proto().graph(), name).value_or("NAME");
+  unsupported(
+      "{}, and with it the rank of the result, is only known at run time: declare the shape of the result in the "
+      "model, or give the type of the graph input that {}: --type '{}={}{}'",
+      what, source == name ? "it is" : "it follows from", printable(source),
+      source == name ? to_string(dtype_of_tensor(operand)) : "int64", dims);
+}
 
 std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& name) {
   if (!context.ranks) {

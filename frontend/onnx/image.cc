@@ -216,8 +216,11 @@ Expr grid_sample(Node& n) {
 Expr affine_grid(Node& n) {
   // theta is [N, 2, 3] or [N, 3, 4].
   if (n.rank(0) != 3) n.fail("theta has rank {}, expected 3", n.rank(0));
-  auto spatial = as_int(n.dim(0, 1));
-  std::vector<Expr> size = n.ints(1, spatial ? std::optional(*spatial + 2) : n.output_rank(0));
+  const auto rows = as_int(n.dim(0, 1)), columns = as_int(n.dim(0, 2));
+  const std::optional<int64_t> rank = rows      ? std::optional(*rows + 2)
+                                      : columns ? std::optional(*columns + 1)
+                                                : n.output_rank(0);
+  std::vector<Expr> size = n.ints(1, rank);
   if (size.size() != 4 && size.size() != 5) n.fail("the size has {} numbers, expected 4 or 5", size.size());
   n.require_equal(n.dim(0, 0), size[0], "batch sizes of theta and the size");
   Expr grid = n.op("image.affine_grid", {n.tensor(0), shape_expr({size.begin() + 2, size.end()})},

@@ -15,7 +15,8 @@ Expr gather_elements(Node& n) { return n.op("gather_elements", n.tensors(), Axis
 std::vector<Expr> with_coordinates(Node& n, std::optional<int64_t> result, int64_t batch_dims) {
   std::vector<Expr> operands = n.tensors();
   std::vector<Expr> dims = n.shape(1);
-  if (!result || dims.empty() || as_int(dims.back())) return operands;
+  if (dims.empty() || as_int(dims.back())) return operands;
+  if (!result) n.fail_open_rank(operands[1], "the last dim of the indices", dims.size() == 1 ? "[2]" : "[n, 2]");
   const Expr count = int_imm(n.rank(1) - 1 + n.rank(0) - batch_dims - *result);
   n.require_equal(dims.back(), count, "coordinates of an index, as the ranks tell them");
   dims.back() = count;
@@ -132,7 +133,9 @@ struct Pool {
     for (int64_t length = 1; length < std::ssize(starts); ++length) {
       int64_t begin = starts[static_cast<size_t>(length) - 1], size = starts[static_cast<size_t>(length)] - begin;
       if (begin < 0 || size < 0 || size % length != 0)
-        n.fail("ngram_counts gives {} numbers to n-grams of length {}", size, length);
+        n.fail(
+            "ngram_counts: n-grams of length {0} are items {1} to {2} of the pool, expected a multiple of {0} of them",
+            length, begin, begin + size);
       count += size / length;
     }
     if (count != std::ssize(columns)) n.fail("{} n-grams and {} ngram_indexes", count, columns.size());

@@ -114,10 +114,7 @@ std::optional<std::vector<int64_t>> axes_of(Node& n) {
 // is that of the input, and one more (sign 1) or less (sign -1) for each axis.
 int64_t number_of_axes(Node& n, std::optional<int64_t> result, int64_t rank, int64_t sign) {
   if (auto known = n.known_length(1)) return *known;
-  if (!result)
-    n.unsupported(
-        "the number of axes, and so the rank of the result, is only known at run time; declare the shape of "
-        "the result in the model, or give the type of the graph input that holds the axes, as --type does");
+  if (!result) n.fail_open_rank(n.tensor(1), "the number of axes", "[2]");
   const int64_t count = (*result - rank) * sign;
   if (count < 0) n.fail("the result has rank {}, the input {}", *result, rank);
   return count;

@@ -96,7 +96,8 @@ class LinearAttention {
 };
 Outputs linear_attention(Node& n) { return LinearAttention(n).convert(); }
 
-// Convolves each channel with its taps. As a sum over these it does not ask how many channels there are.
+// Convolves each channel with its taps. Where nothing says how many channels there are, which the groups of a Conv have
+// to, it is a sum over the positions that the taps read: [batch, channels, steps, taps].
 Expr convolve_channels(Node& n, const Expr& padded, const Expr& steps, int64_t dilation) {
   std::vector<Expr> counts{n.dim(0, 1), n.dim(1, 0)};
   if (n.has(2)) counts.push_back(n.dim(2, 0));
@@ -108,18 +109,16 @@ Expr convolve_channels(Node& n, const Expr& padded, const Expr& steps, int64_t d
     return n.standard("Conv", {padded, n.tensor(1), n.optional_tensor(2)},
                       {{"group", *channels}, {"dilations", std::vector<int64_t>{dilation}}});
   }
-  auto taps = as_int(n.dim(1, 2));
-  if (!taps) n.unsupported("numbers of channels and of taps that are both not constants");
   const DType dtype = n.dtype(0), sum = dtype.bits < 32 ? kFloat32 : dtype;
-  std::optional<Expr> result;
-  if (n.has(2)) result = n.cast(n.with_new_axis(n.tensor(2), 1), sum);  // [channels, 1], as each tap
-  for (int64_t k = 0; k < *taps; ++k) {
-    const Expr begin = int_imm(k * dilation);
-    Expr part = n.cast(n.slice(padded, 2, begin, n.simplify(begin + steps)), sum);
-    Expr term = n.mul(part, n.cast(n.pick(n.tensor(1), 2, k), sum));
-    result = result ? n.add(*result, term) : term;
-  }
-  return n.cast(result.value(), dtype);
+  const Expr count = n.dim(1, 2), channels = n.dim(0, 1);
+  n.require_equal(channels, n.dim(1, 0), "channels of the operands");
+  Expr begins = n.with_new_axis(positions_from(n, int_imm(0), steps), 1);  // [steps, 1]
+  Expr taps = n.mul(positions_from(n, int_imm(0), count), n.scalar(static_cast<double>(dilation), kInt64));
+  Expr read = n.op("take", {n.cast(padded, sum), n.add(begins, taps)}, TakeAttrs{.axis = 2});
+  Expr weight = n.reshape(n.cast(n.tensor(1), sum), {channels, int_imm(1), count});
+  Expr result = n.reduce("sum", n.mul(read, weight), {3}, false);
+  if (n.has(2)) result = n.add(result, n.with_new_axis(n.cast(n.tensor(2), sum), 1));
+  return n.cast(result, dtype);
 }
 
 // The state is what the next call needs of the input: the positions that the taps of its first output reach back to.

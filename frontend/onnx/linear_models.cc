@@ -29,7 +29,7 @@ Expr times_transposed(Node& n, const Expr& x, const Expr& matrix) {
 Expr as_list(Node& n, const Expr& column) { return n.reshape(column, {n.dim_of(column, 0)}); }
 Expr is_above(Node& n, const Expr& x, double value) { return n.op("greater", {x, n.scalar_like(value, x)}); }
 Expr transformed(Node& n, const Expr& scores, int64_t count) {
-  std::string name = n.attr_string("post_transform", "NONE");
+  std::string name = post_transform_name(n);
   return count > 1 ? post_transform(n, scores, name) : post_transform_of_one(n, scores, name);
 }
 // Returns the probabilities of two classes by a score of the second one, as ONNX Runtime does.
@@ -68,7 +68,7 @@ Outputs linear_classifier(Node& n) {
   if (!intercepts.empty()) scores = n.add(scores, row_of(n, intercepts, kFloat32));
   if (count > 1) return {labels.of_highest(scores), n.of(transformed(n, scores, count))};
   Value label = labels.binary(is_above(n, as_list(n, scores), 0));
-  if (labels.size() == 2) scores = both_classes(n, scores, n.attr_string("post_transform", "NONE"));
+  if (labels.size() == 2) scores = both_classes(n, scores, post_transform_name(n));
   if (labels.size() != 2) scores = transformed(n, scores, 1);
   return {label, n.of(scores)};
 }
@@ -115,7 +115,7 @@ Expr svm_regressor(Node& n) {
   } else {
     scores = kernel(n, x, weights, "LINEAR", first_rho(n));
   }
-  (void)n.attr_string("post_transform", "NONE");  // ONNX Runtime does not apply it
+  (void)post_transform_name(n);  // ONNX Runtime does not apply it
   if (n.attr_int("one_class", 0) == 0) return scores;
   return n.op("where", {is_above(n, scores, 0), n.scalar(1, kFloat32), n.scalar(-1, kFloat32)});
 }
@@ -210,7 +210,7 @@ Outputs svm_classifier(Node& n) {
   std::vector<double> a = n.attr_floats("prob_a"), b = n.attr_floats("prob_b"),
                       coefficients = n.attr_floats("coefficients");
   std::vector<int64_t> vectors = n.attr_ints("vectors_per_class").value_or(std::vector<int64_t>());
-  std::string transform = n.attr_string("post_transform", "NONE");
+  std::string transform = post_transform_name(n);
   bool has_vectors = std::ranges::any_of(vectors, [](int64_t count) { return count != 0; });
   if (!has_vectors) return linear_svm(n, labels, coefficients, !a.empty());
   if (labels.size() < 2) n.fail("there is one label, expected at least two");

@@ -116,7 +116,17 @@ std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const
            location);
     std::swap(current.fd, next.fd);
   }
-  if (current.fd < 0) fail(span, "external data file '{}' cannot be opened: {}", location, std::strerror(errno));
+  if (current.fd < 0) {
+    const int code = errno;
+    const std::string why = fmt::format("external data file '{}' cannot be opened: {}", location, std::strerror(code));
+    std::vector<std::string> notes;
+    if (code == ENOENT)
+      notes.push_back(
+          fmt::format("weights of the model are in this file; put it at '{}', or save the model with them inside "
+                      "(onnx.save of onnx.load)",
+                      (std::filesystem::path(folder) / location).string()));
+    throw CompileError({{.span = span, .message = why, .notes = std::move(notes)}});
+  }
   struct stat status{};
   if (fstat(current.fd, &status) != 0 || !S_ISREG(status.st_mode))
     fail(span, "external data file '{}' is not a regular file", location);
@@ -132,10 +142,16 @@ struct ExternalData {
   int64_t offset = 0;
   std::optional<int64_t> length;
 };
-ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span) {
-  ExternalData data;
+std::string location_of(const onnx::TensorProto& proto) {
+  std::string location;
   for (const auto& entry : proto.external_data()) {
-    if (entry.key() == "location") data.location = entry.value();
+    if (entry.key() == "location") location = entry.value();
+  }
+  return location;
+}
+ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span) {
+  ExternalData data{.location = location_of(proto), .length = {}};
+  for (const auto& entry : proto.external_data()) {
     if (entry.key() == "offset") data.offset = parse_number(entry.value(), "offset", span);
     if (entry.key() == "length") data.length = parse_number(entry.value(), "length", span);
   }
@@ -328,6 +344,29 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
   if (large && *large < self->large_data_.size())
     return large_tensor(proto, self->large_data_[*large], self->bytes_owner_, span);
   return decode_tensor(proto, span);
+}
+
+std::optional<std::string> ModelFile::unopened(const onnx::TensorProto& proto) const {
+  if (proto.data_location() != onnx::TensorProto::EXTERNAL) return std::nullopt;
+  std::string location = location_of(proto);
+  auto file = external_.find(location);
+  return file == external_.end() || !file->second ? std::optional(std::move(location)) : std::nullopt;
+}
+std::vector<std::string> ModelFile::initializers_at(const std::string& location) const {
+  std::vector<std::string> names;
+  auto add = [&](auto& self, const onnx::GraphProto& graph) -> void {  // protobuf bounds the depth
+    for (const auto& tensor : graph.initializer()) {
+      if (tensor.data_location() == onnx::TensorProto::EXTERNAL && location_of(tensor) == location)
+        names.push_back(tensor.name());
+    }
+    for (const auto& node : graph.node()) {
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) self(self, attribute.g());
+      }
+    }
+  };
+  add(add, proto_.graph());
+  return names;
 }
 
 // The indices are positions in the flat tensor, or rows of an index per dim.

@@ -35,6 +35,10 @@ class ModelFile {
   vm::MappedFiles files() const;
   // Returns the tensor, which shares memory with the file where alignment allows. `self` must own this file.
   static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto, const Span& span);
+  // Returns the location of a tensor whose data is in a file that has not been opened.
+  std::optional<std::string> unopened(const onnx::TensorProto& proto) const;
+  // Returns the names of all initializers, of subgraphs too, whose data is at the location.
+  std::vector<std::string> initializers_at(const std::string& location) const;
   // Returns a sparse tensor with its zeros.
   static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::SparseTensorProto& proto,
                        const Span& span);

@@ -109,11 +109,6 @@ std::optional<Tensor> Node::constant(size_t i) {
   return constant ? std::optional(constant->data) : std::nullopt;
 }
 
-// Returns the name of a graph input, for messages.
-static std::string name_of_list(const Expr& list) {
-  const Var* var = list.as<Var>();
-  return var ? printable(var->name) : "NAME";
-}
 std::vector<Expr> Node::ints_of(const Value& x) {
   if (const KnownTensor* known = graph_.known(x)) {
     for (const Expr& element : known->elements) {
@@ -127,11 +122,7 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   if (!dtype.is_integral() && !dtype.is_bool()) fail("expected integers, got {}", to_string(dtype));
   if (dims.size() > 1) fail("a shape-like input has rank {}, expected 1", dims.size());
   auto length = dims.empty() ? 1 : as_int(simplify(dims[0]));
-  if (!length)
-    unsupported(
-        "a list of unknown length, which decides the rank of the result: declare the shape of the result in the "
-        "model, or give the type of the graph input that the list is: --type '{}={}[3]'",
-        name_of_list(expr), to_string(dtype));
+  if (!length) fail_open_rank(expr, "the length of a list", "[3]");
   std::vector<Expr> result;
   const Constant* constant = expr.as<Constant>();
   constexpr int64_t kMostRead = 32;  // elements that are read at run time; the largest rank of a result

@@ -78,6 +78,10 @@ class Node {
     relaxc::fail_unsupported(span_, format, std::forward<Args>(args)...);
   }
 
+  // Says that `what`, which operand's dims tell, decides the rank of the result, and how to give it: `dims` is an
+  // example.
+  [[noreturn]] void fail_open_rank(const Expr& operand, const char* what, const char* dims) const;
+
   // ---- Inputs. An absent optional input has an empty name or is beyond the end.
   size_t inputs() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
@@ -306,12 +310,15 @@ Expr convert(Node& n, const Expr& x, DType dtype);
 
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
+// Returns the transposed convolution of input 0 by input 1 and the node's window attributes, where `pads` replace those
+// of the node.
+Expr convolve_transposed(Node& n, const std::optional<Expr>& bias, const std::optional<std::vector<Expr>>& pads);
 
 // The groups of converters: `slice` is frontend/onnx/slice.cc, whose slice_converters() returns the rows.
 // clang-format off
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
-  X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
+  X(convolution) X(normalization) X(training) X(gradient) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
   X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
   X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_features) \
   X(contrib_refused) \

@@ -61,11 +61,20 @@ Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   wide[static_cast<size_t>(n.axis(axis, rank))] = shape[0];
   return n.reshape(parameter, wide);
 }
-// Returns x - zero point as int32.
-Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero, int64_t axis) {
+// Returns x - zero point as int32. The zero point has a shape that broadcasts to x.
+Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero) {
   Expr wide = n.cast(x, kInt32);
-  int64_t rank = std::ssize(n.shape_of(x));
-  return zero ? n.sub(wide, n.cast(aligned(n, *zero, axis, rank), kInt32)) : wide;
+  return zero ? n.sub(wide, n.cast(*zero, kInt32)) : wide;
+}
+// Returns input `zero` for input `x`, with one per channel along the axis.
+std::optional<Expr> zero_point(Node& n, size_t zero, size_t x, int64_t axis) {
+  return n.has(zero) ? std::optional(aligned(n, n.tensor(zero), axis, n.rank(x))) : std::nullopt;
+}
+// Returns a scale or zero point of matrices: one for all, one for each row (axis -2) or column (axis -1), or those of
+// each matrix in a batch, which have the rank of the operand.
+Expr of_matrices(Node& n, size_t i, int64_t axis, int64_t rank) {
+  if (rank < 2) return n.reshape(n.tensor(i), {});
+  return n.rank(i) > 1 && n.rank(i) == rank ? n.tensor(i) : aligned(n, n.tensor(i), axis, rank);
 }
 // Gives a scale or zero point in blocks the shape of x: each element stands for `size` along the axis.
 Expr spread(Node& n, const Expr& parameter, const std::vector<Expr>& shape, int64_t axis, int64_t size) {
@@ -144,8 +153,8 @@ Outputs dynamic_quantize_linear(Node& n) {
 }
 
 Expr conv_integer(Node& n) {
-  Expr weight = centered(n, n.tensor(1), n.optional_tensor(3), 0);
-  return convolve(n, centered(n, n.tensor(0), n.optional_tensor(2), 1), weight);
+  Expr weight = centered(n, n.tensor(1), zero_point(n, 3, 1, 0));
+  return convolve(n, centered(n, n.tensor(0), zero_point(n, 2, 0, 1)), weight);
 }
 
 // Quantizes by the scale and zero point in inputs 6 and 7.
@@ -153,14 +162,17 @@ Value requantized(Node& n, const Expr& x) {
   return n.of(quantized(n, x, n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)));
 }
 Outputs qlinear_matmul(Node& n) {
-  Expr a = centered(n, n.tensor(0), n.tensor(2), -2), b = centered(n, n.tensor(3), n.tensor(5), -1);
-  Expr product = n.cast(n.op("matmul", {a, b}), kFloat32);
-  Expr scale = n.mul(n.cast(aligned(n, n.tensor(1), -2, n.rank(0)), kFloat32),
-                     n.cast(aligned(n, n.tensor(4), -1, n.rank(3)), kFloat32));
-  return {requantized(n, n.mul(product, scale))};
+  const int64_t a = n.rank(0), b = n.rank(3);
+  Expr product = n.op("matmul", {centered(n, n.tensor(0), of_matrices(n, 2, -2, a)),
+                                 centered(n, n.tensor(3), of_matrices(n, 5, -1, b))});
+  auto scale = [&](size_t i, int64_t axis, int64_t rank) { return n.cast(of_matrices(n, i, axis, rank), kFloat32); };
+  Expr x = n.mul(n.cast(product, kFloat32), n.mul(scale(1, -2, a), scale(4, -1, b)));
+  const int64_t rank = std::ssize(n.shape_of(x));
+  return {n.of(quantized(n, x, of_matrices(n, 6, -2, rank), of_matrices(n, 7, -2, rank), n.dtype(7)))};
 }
 Outputs qlinear_conv(Node& n) {
-  Expr sum = convolve(n, centered(n, n.tensor(0), n.tensor(2), 1), centered(n, n.tensor(3), n.tensor(5), 0));
+  Expr sum =
+      convolve(n, centered(n, n.tensor(0), zero_point(n, 2, 0, 1)), centered(n, n.tensor(3), zero_point(n, 5, 3, 0)));
   auto per_channel = [&](size_t i) { return aligned(n, n.tensor(i), 1, n.rank(0)); };
   if (n.has(8)) sum = n.add(sum, per_channel(8));
   return {requantized(n, n.mul(n.cast(sum, kFloat32), n.mul(per_channel(1), per_channel(4))))};

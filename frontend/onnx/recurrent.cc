@@ -31,20 +31,24 @@ class Recurrent {
     if (batch_first_) x_ = n.transpose(x_, {1, 0, 2});
     steps_ = n.dim_of(x_, 0);
     batch_ = n.dim_of(x_, 1);
-    auto hidden = as_int(n.dim_of(r, std::max<int64_t>(std::ssize(n.shape_of(r)), 1) - 1));
-    if (!hidden && !n.has_attr("hidden_size")) n.unsupported("recurrent weights with symbolic dims and no hidden_size");
-    hidden_ = n.attr_int("hidden_size", hidden.value_or(0));
-    if (hidden && hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
+    if (n.shape_of(r).size() != 3) n.fail("the recurrent weights have rank {}, expected 3", n.shape_of(r).size());
+    hidden_ = n.dim_of(r, 2);
+    if (n.has_attr("hidden_size")) {
+      const int64_t given = n.required_int("hidden_size");
+      if (auto known = as_int(hidden_); known && *known != given)
+        n.fail("hidden_size is {}, but the weights have {}", given, *known);
+      hidden_ = int_imm(given);
+    }
     dtype_ = n.dtype(0);
     read_activations();
     clip_ = n.has_attr("clip") ? std::optional(n.attr_float("clip", 0)) : std::nullopt;
     if (kind_ == "GRU") linear_before_reset_ = n.attr_int("linear_before_reset", 0) != 0;
     if (kind_ == "LSTM") input_forget_ = n.attr_int("input_forget", 0) != 0;
-    const int64_t rows = gates_ * hidden_;
-    w_ = weights(w, {int_imm(directions_), int_imm(rows), n.dim_of(w, 2)});
-    r_ = weights(r, int_imms({directions_, rows, hidden_}));
-    if (n.has(3)) bias_ = weights(n.tensor(3), int_imms({directions_, 2 * rows}));
-    if (n.has(7)) peepholes_ = weights(n.tensor(7), int_imms({directions_, 3 * hidden_}));
+    const Expr all = int_imm(directions_);
+    w_ = weights(w, {all, states(gates_), n.dim_of(w, 2)});
+    r_ = weights(r, {all, states(gates_), hidden_});
+    if (n.has(3)) bias_ = weights(n.tensor(3), {all, states(2 * gates_)});
+    if (n.has(7)) peepholes_ = weights(n.tensor(7), {all, states(3)});
     if (n.has(4)) lengths_ = n.reshape(n.cast(n.tensor(4), kInt64), {batch_, int_imm(1)});
   }
 
@@ -65,6 +69,8 @@ class Recurrent {
   }
 
  private:
+  // Returns the length of so many hidden states.
+  Expr states(int64_t count) const { return n_.simplify(hidden_ * count); }
   // Returns weights with these dims, which symbolic ones must be when the model runs.
   Expr weights(const Expr& x, const std::vector<Expr>& dims) {
     const std::vector<Expr>& given = n_.shape_of(x);
@@ -103,7 +109,7 @@ class Recurrent {
     Expr flat = as_operand(n_, n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)}));
     Expr from_inputs = n_.op("matmul", {flat, w});
     if (bias_) from_inputs = n_.add(from_inputs, bias_of_inputs(d));
-    from_inputs = n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)});
+    from_inputs = n_.reshape(from_inputs, {steps_, batch_, states(gates_)});
     std::vector<Expr> first = {initial(5, d)};
     if (kind_ == "LSTM") first.push_back(initial(6, d));
     auto body = [&](Node& step, const Expr& i, const std::vector<Expr>& state) {
@@ -138,7 +144,7 @@ class Recurrent {
   // Returns the bias of the inputs (0) or of the hidden state (1).
   Expr bias(Node& n, int64_t d, int64_t part) {
     Expr all = n.pick(*bias_, 0, d);
-    return n.slice(all, 0, int_imm(part * gates_ * hidden_), int_imm((part + 1) * gates_ * hidden_));
+    return n.slice(all, 0, states(part * gates_), states((part + 1) * gates_));
   }
   // A GRU may multiply the bias of the hidden state by a gate. Elsewhere it is added, for all steps at once.
   bool has_bias_of_state() const { return bias_ && kind_ == "GRU" && linear_before_reset_; }
@@ -146,7 +152,7 @@ class Recurrent {
     return has_bias_of_state() ? bias(n_, d, 0) : n_.add(bias(n_, d, 0), bias(n_, d, 1));
   }
   Expr initial(size_t input, int64_t d) {
-    if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)});
+    if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, hidden_});
     Expr state = n_.tensor(input);
     if (batch_first_) state = n_.transpose(state, {1, 0, 2});
     return n_.pick(state, 0, d);
@@ -164,7 +170,7 @@ class Recurrent {
   }
 
   Expr gate(Node& step, const Expr& x, int64_t g, int64_t axis) {
-    return step.slice(x, axis, int_imm(g * hidden_), int_imm((g + 1) * hidden_));
+    return step.slice(x, axis, states(g), states(g + 1));
   }
   Expr activate(Node& n, int64_t d, size_t which, Expr x) {
     const auto& [name, alpha, beta] = activations_.at(static_cast<size_t>(d) * activations_per_direction() + which);
@@ -191,9 +197,7 @@ class Recurrent {
   // The gates are in the order z, r, h. Those that need the same product of the hidden state share it.
   Expr gru_step(Node& n, int64_t d, const Expr& from_input, const Expr& hidden, const Expr& r,
                 const std::optional<Expr>& bias) {
-    auto gates = [&](const Expr& x, int64_t first, int64_t last) {
-      return n.slice(x, 1, int_imm(first * hidden_), int_imm(last * hidden_));
-    };
+    auto gates = [&](const Expr& x, int64_t first, int64_t last) { return n.slice(x, 1, states(first), states(last)); };
     Expr all = n.op("matmul", {hidden, gates(r, 0, linear_before_reset_ ? 3 : 2)});
     auto of_hidden = [&](int64_t g) {
       Expr part = gate(n, all, g, 1);
@@ -226,12 +230,12 @@ class Recurrent {
 
   Node& n_;
   std::string kind_, direction_;
-  int64_t gates_ = 1, directions_ = 1, hidden_ = 0;
+  int64_t gates_ = 1, directions_ = 1;
   bool quantizes_ = false, batch_first_ = false, linear_before_reset_ = false, input_forget_ = false;
   DType dtype_;
   Expr w_ = int_imm(0), r_ = int_imm(0);  // [directions, gates * hidden, ...]
   std::optional<Expr> bias_, peepholes_;
-  Expr x_ = int_imm(0), steps_ = int_imm(0), batch_ = int_imm(0);
+  Expr x_ = int_imm(0), steps_ = int_imm(0), batch_ = int_imm(0), hidden_ = int_imm(0);
   std::vector<Activation> activations_;
   std::optional<double> clip_;
   std::optional<Expr> lengths_;  // [batch, 1]

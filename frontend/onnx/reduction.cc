@@ -30,10 +30,7 @@ Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& name
   const std::vector<Expr> dims = n.shape_of(x);
   std::vector<Expr> kept = dims_with_ones(n, dims, named);
   auto drop = [&n, dims, named, left](const Expr& value) {
-    if (!left)
-      n.unsupported(
-          "the number of axes, and so the rank of the result, is only known at run time; declare the shape of "
-          "the result in the model; keepdims=1 works without");
+    if (!left) n.fail_open_rank(n.tensor(1), "the number of axes that keepdims=0 drops", "[2]");
     return n.reshape(value, dims_not_named(n, dims, named, *left));
   };
   auto reduce = [&n, kept, drop](const char* name, const Expr& value, bool keeps) {

@@ -112,17 +112,13 @@ Outputs momentum(Node& n) { return for_each_variable(n, 3, momentum_step); }
 }  // namespace
 
 std::vector<ConverterRow> training_converters() {
-  std::vector<ConverterRow> rows = in_domain(
-      "ai.onnx.preview.training",
-      {
-          {"Adagrad", 1, 3, kAny, adagrad, "decay_factor epsilon norm_coefficient"},
-          {"Adam", 1, 3, kAny, adam, "alpha beta epsilon norm_coefficient norm_coefficient_post"},
-          {"Momentum", 1, 3, kAny, momentum, "alpha beta mode norm_coefficient"},
-          refused_row(
-              "Gradient", 1,
-              "differentiates a graph, and relaxc runs graphs that are differentiated already; export the model "
-              "with the gradients as nodes"),
-      });
+  std::vector<ConverterRow> rows =
+      in_domain("ai.onnx.preview.training",
+                {
+                    {"Adagrad", 1, 3, kAny, adagrad, "decay_factor epsilon norm_coefficient"},
+                    {"Adam", 1, 3, kAny, adam, "alpha beta epsilon norm_coefficient norm_coefficient_post"},
+                    {"Momentum", 1, 3, kAny, momentum, "alpha beta mode norm_coefficient"},
+                });
   rows.push_back({"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood, "ignore_index reduction"});
   rows.push_back({"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy, "ignore_index reduction"});
   return rows;

@@ -188,7 +188,7 @@ Expr tree_regressor(Node& n) {
     require_length(n, "base_values", base.size(), static_cast<size_t>(forest.targets));
     scores = n.add(scores, row_of(n, base, n.dtype_of_tensor(scores)));
   }
-  std::string transform = n.attr_string("post_transform", "NONE");
+  std::string transform = post_transform_name(n);
   auto* transformed = forest.targets == 1 ? post_transform_of_one : post_transform;
   return n.cast(transformed(n, scores, transform), kFloat32);
 }
@@ -240,7 +240,7 @@ Outputs tree_classifier(Node& n) {
   NamedNodes nodes(n, forest);
   nodes.add_weights("class_treeids", "class_nodeids", "class_ids", "class_weights", "class_weights_as_tensor");
   Votes votes = votes_of(n, forest);
-  std::string transform = n.attr_string("post_transform", "NONE");
+  std::string transform = post_transform_name(n);
   Expr sums = aggregate_trees(n, n.tensor(0), forest);
   auto outputs = [&](const Value& label, const Expr& scores) -> Outputs {
     return {label, n.of(n.cast(scores, kFloat32))};

@@ -196,4 +196,33 @@ TEST_CASE("a model with two gigabytes of external data is imported and inspected
   CHECK(inspected < 32 << 20);
 }
 
+TEST_CASE("a missing file of weights is one error, which names the initializers and the remedy", "[frontend]") {
+  Folder folder("large_data");
+  OnnxModel model;
+  model.input("x", kFloat32, "n").output("y3");
+  model.node("Relu", "x", "y0");
+  for (int i = 0; i < 4; ++i) {
+    onnx::TensorProto& weight = *model.proto().mutable_graph()->add_initializer();
+    weight.set_name(fmt::format("w{}", i)), weight.set_data_type(1);
+    weight.set_data_location(onnx::TensorProto::EXTERNAL);
+    auto* entry = weight.add_external_data();
+    entry->set_key("location"), entry->set_value(i < 3 ? "weights.bin" : "other.bin");
+    model.node("Add", fmt::format("y{} w{}", i, i), fmt::format("y{}", i + 1));
+  }
+  model.node("Add", "y3 w3", "z");
+  model.output("z");
+  const std::string path = folder.write("model.onnx", model.proto().SerializeAsString());
+  try {
+    import_onnx(path, op_table(), {});
+    FAIL("expected an error");
+  } catch (const CompileError& error) {
+    CHECK(error.diagnostics().size() == 2);
+    CHECK_THAT(error.what(), Catch::Contains("initializer 'w0': error: external data file 'weights.bin' cannot be "
+                                             "opened: No such file or directory; 3 initializers have their data "
+                                             "there: 'w0', 'w1', 'w2'"));
+    CHECK_THAT(error.what(), Catch::Contains("initializer 'w3': error: external data file 'other.bin'"));
+    CHECK_THAT(error.what(), Catch::Contains("put it at '" + folder.at("weights.bin") + "'"));
+  }
+}
+
 }  // namespace relaxc::test

@@ -1,5 +1,5 @@
 """Operators that are newer than ONNX Runtime, and some that only the first exporters wrote."""
-from math import exp, sqrt
+from math import erf, exp, pi, sqrt, tanh
 import struct
 
 from draw import FLOATS, NUMBERS, Unfit, bits_of, size_of
@@ -14,6 +14,17 @@ def swiglu(g):
     alpha = attributes.get("alpha", 1.0)
     g.node([gate, value], **attributes)
     g.expect(dtype, shape, [a / (1 + exp(-alpha * a)) * b for a, b in zip(gate.data, value.data)])
+
+
+def geglu(g):
+    dtype = g.one_of(FLOATS)
+    shape = g.shape()
+    gate, value = g.tensor(dtype, shape, "small"), g.tensor(dtype, shape, "small")
+    attributes = g.maybe(0.5, approximate="tanh")
+    g.node([gate, value], **attributes)
+    by_tanh = lambda a: tanh(sqrt(2 / pi) * (a + 0.044715 * a ** 3))
+    half = by_tanh if attributes else lambda a: erf(a / sqrt(2))
+    g.expect(dtype, shape, [a / 2 * (1 + half(a)) * b for a, b in zip(gate.data, value.data)])
 
 
 def bit_cast(g):
@@ -125,7 +136,7 @@ def rms(g):
 
 
 OPERATORS = {
-    "SwiGLU": ((28,), swiglu), "BitCast": ((26,), bit_cast), "CausalConvWithState": ((27,), causal_convolution),
+    "SwiGLU": ((28,), swiglu), "GeGLU": ((28,), geglu), "BitCast": ((26,), bit_cast), "CausalConvWithState": ((27,), causal_convolution),
     "LinearAttention": ((27,), linear_attention), "com.microsoft.CausalConvWithState": ((17,), causal_convolution),
     "com.microsoft.LinearAttention": ((17,), linear_attention), "Affine": ((7,), affine), "Crop": ((7,), crop),
     "ImageScaler": ((7,), image_scaler), "SimplifiedLayerNormalization": ((17,), rms),

@@ -159,7 +159,7 @@ const std::vector<Recipe>& recipes() {
       {"vision.roi_align", "f[n,4,16,16] f[m,5]", {{"pooled_size", Ints{7, 7}}}},
       {"vision.roi_pool", "f[n,4,16,16] f[m,5]", {{"pooled_size", Ints{7, 7}}}},
       {"nn.col2im", "f[n,8,m] s[m,3] s[2,2]", {{"padding", Ints{0, 0, 0, 0}}}},
-      {"nn.deform_columns", "f[n,4,16,16] f[n,8,m,8]", {{"kernel_size", Ints{2, 2}}}},
+      {"nn.deform_columns", "f[n,4,16,16] f[n,8,m,8] s[2,2]"},
       // Signals, random numbers
       {"signal.dft", "f[n,m,2] 8"},
       {"random.uniform", "s[n,8] n"},

@@ -270,3 +270,21 @@ class Module:
   }
   CHECK(run_has(run_command({"run", file, "--function", "use"}).err, "cannot be random"));
 }
+
+TEST_CASE("the values of maps and sequences are shown, the first ones of many", "[tools]") {
+  const std::vector<std::string_view> names = {"a", "b"};
+  const Tensor keys = Tensor::strings({2}, names);
+  const vm::Value map = vm::Map::of(keys, Tensor::of<float>({2}, kFloat32, {0.5, 1}));
+  CHECK(tools::summary({"m", map}) == "m: map from string[2] to float32[2]  {'a': 0.5, 'b': 1}");
+  const Tensor ids = Tensor::of<int64_t>({2}, kInt64, {12345678, -1});
+  const Tensor rows = Tensor::of<float>({2, 2}, kFloat32, {1, 2, 3, 4});
+  CHECK(tools::summary({"m", vm::Map::of(ids, rows)}) ==
+        "m: map from int64[2] to float32[2, 2]  {12345678: [1, 2], -1: [3, 4]}");
+  CHECK(tools::summary({"s", vm::Sequence{vm::Tuple({map, map})}}) ==
+        "s: sequence of 2\n  [0] map from string[2] to float32[2]  {'a': 0.5, 'b': 1}\n"
+        "  [1] map from string[2] to float32[2]  {'a': 0.5, 'b': 1}");
+  const std::string many = tools::summary({"s", vm::Sequence{vm::Tuple(std::vector<vm::Value>(9, ids))}});
+  CHECK(run_has(many, "s: sequence of 9\n  [0] int64[2]"));
+  CHECK(run_has(many, "[12345678, -1]\n  ... 3 more"));
+  CHECK(tools::summary({"s", vm::Sequence{vm::Tuple({})}}) == "s: sequence of 0");
+}

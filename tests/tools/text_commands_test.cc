@@ -1,9 +1,11 @@
 // relaxc fmt, check, diff, opt --bisect and compile --emit=trace as a user runs them.
 #include <unistd.h>
+#include <regex>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -403,7 +405,11 @@ TEST_CASE("the traces of built-in rules are printed without a file of schedules"
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("# ")) steps += line.substr(2) + "\n";
   }
-  CHECK(emit("tir", {"--schedules", folder.write("steps.py", steps)}) == emit("tir"));
+  // Only the name of the rule, which is noted for profiles, is another one.
+  auto without_rules = [](const std::string& text) {
+    return std::regex_replace(text, std::regex("\"rule\": \"[^\"]*\""), "\"rule\"");
+  };
+  CHECK(without_rules(emit("tir", {"--schedules", folder.write("steps.py", steps)})) == without_rules(emit("tir")));
 }
 
 TEST_CASE("schedules after the class of a module's file are read, rules and built-in ones alike", "[tools]") {

@@ -15,19 +15,18 @@ namespace {
 // Returns whether code here sets or reads the attribute of a tensor program.
 bool is_of_programs(std::string_view name) {
   constexpr std::string_view kOwn[] = {
-      attr_names::kGlobalSymbol, attr_names::kIsScheduled,   attr_names::kScheduledPart,
-      attr_names::kNoAlias,      attr_names::kOutputBuffers, attr_names::kNumDims,
-      attr_names::kTensorIntrin, attr_names::kPrimitive,     attr_names::kEntryName,
-      attr_names::kWork,         attr_names::kRule};
+      attr_names::kGlobalSymbol,  attr_names::kIsScheduled, attr_names::kScheduledPart, attr_names::kNoAlias,
+      attr_names::kOutputBuffers, attr_names::kNumDims,     attr_names::kTensorIntrin,  attr_names::kPrimitive,
+      attr_names::kEntryName,     attr_names::kWork,        attr_names::kRule};
   return std::ranges::find(kOwn, name) != std::end(kOwn);
 }
 
 // Does the same for a graph function. Codegen is an error where code is generated.
 bool is_of_graphs(std::string_view name) {
-  constexpr std::string_view kOwn[] = {attr_names::kGlobalSymbol, attr_names::kEntryName, attr_names::kForcePure,
-                                       attr_names::kOtherwise,    attr_names::kPrimitive, attr_names::kInputNames,
-                                       attr_names::kOutputNames,  attr_names::kCodegen,   attr_names::kArenaBytes,
-                                       attr_names::kScheduledPart};
+  constexpr std::string_view kOwn[] = {attr_names::kGlobalSymbol,  attr_names::kEntryName,   attr_names::kForcePure,
+                                       attr_names::kOtherwise,     attr_names::kPrimitive,   attr_names::kInputNames,
+                                       attr_names::kOutputNames,   attr_names::kCodegen,     attr_names::kArenaBytes,
+                                       attr_names::kScheduledPart, attr_names::kRequireGrads};
   return std::ranges::find(kOwn, name) != std::end(kOwn);
 }
 

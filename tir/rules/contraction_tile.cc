@@ -76,14 +76,16 @@ int64_t bytes_of_row(const Block& block) {
 constexpr const char* kOtherForm =
     "the right operand is neither in panels of a tile's columns nor a float32 matrix of constant size";
 
-// Matches y[j // columns, k, band, j % columns] and y[0, k, band, j] (passes/product_bands.h).
-ContractionMatch match_bands(const Block& block, const Expr& depth, const BufferLoad& y, ContractionTile tile) {
+// Matches y[j // columns, k, band, j % columns] and y[0, k, band, j] (passes/product_bands.h). All bands have the same
+// rows; where the rows have a band, too, as heads of attention do, each is a product of its own.
+ContractionMatch match_bands(const Block& block, const BufferLoad& x, const BufferLoad& y, ContractionTile tile) {
   const std::vector<Expr>& at = y.indices;
   const std::vector<Expr>& shape = buffer_type(y.buffer).shape;
   const Binary* in_panel = at[3].as<Binary>();
   auto bands = as_int(shape[2]), columns = as_int(shape[3]);
   bool in_panels = in_panel && in_panel->op == BinaryOp::kFloorMod && columns && is_int(in_panel->b, *columns);
-  if (!bands || !columns || !same_node(at[1], depth) || (!in_panels && !(is_int(at[0], 0) && at[3].is<Var>())))
+  if (!bands || !columns || !same_node(at[1], x.indices.back()) || uses_var(x.indices, cast<Var>(at[2])) ||
+      (!in_panels && !(is_int(at[0], 0) && at[3].is<Var>())))
     return kOtherForm;
   tile.band_axis = position_of_axis(block.iter_vars, at[2]);
   tile.column_axis = position_of_axis(block.iter_vars, in_panels ? in_panel->a : at[3]);
@@ -141,7 +143,7 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
   if (x.size() == 2 && y.size() == 2) return match_plain_operand(block, *operands[0], *operands[1], tile);
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() != 3 && right.shape.size() != 4) return kOtherForm;
-  if (right.shape.size() == 4 && y[2].is<Var>()) return match_bands(block, x.back(), *operands[1], tile);
+  if (right.shape.size() == 4 && y[2].is<Var>()) return match_bands(block, *operands[0], *operands[1], tile);
   const Binary* column = y[2].as<Binary>();
   auto columns = as_int(right.shape[2]);
   if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return kOtherForm;
