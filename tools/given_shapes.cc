@@ -1,12 +1,33 @@
 #include "tools/given_shapes.h"
 
+#include <set>
+
 #include "frontend/onnx/summary.h"
 
 namespace relaxc::tools {
 
+static bool is_onnx(const std::string& model) {
+  return !model.ends_with(".so") && !is_text_path(split_text_path(model).file);
+}
+
+CompileSettings with_given_defaults(const std::string& model, const CompileSettings& settings,
+                                    const InputOptions& inputs) {
+  CompileSettings result = settings;
+  if (!is_onnx(model) || (inputs.named.empty() && inputs.positional.empty())) return result;
+  try {
+    const std::set<std::string> defaults = onnx_defaults(model);
+    if (defaults.empty()) return result;
+    for (const auto& [name, type] : inputs.types(onnx_inputs(model), "")) {
+      if (defaults.contains(name)) result.types.emplace(name, type);
+    }
+  } catch (const CompileError&) {  // the compilation, or the run, says what is wrong
+  }
+  return result;
+}
+
 std::optional<CompileSettings> settings_for_inputs(const std::string& model, const CompileSettings& settings,
                                                    const InputOptions& inputs, const std::string& folder) {
-  if (model.ends_with(".so") || is_text_path(split_text_path(model).file)) return std::nullopt;
+  if (!is_onnx(model)) return std::nullopt;
   CompileSettings narrow = settings;
   for (const auto& [name, type] : inputs.types(onnx_inputs(model), folder)) narrow.types.insert_or_assign(name, type);
   for (const auto& [name, value] : parse_dims(inputs.dims)) narrow.dims.insert_or_assign(name, value);

@@ -13,14 +13,19 @@ namespace relaxc::tools {
 // values of --dim; nullopt for a file that is not an ONNX model, and where none is given.
 std::optional<CompileSettings> settings_for_inputs(const std::string& model, const CompileSettings& settings,
                                                    const InputOptions& inputs, const std::string& folder);
+// Returns the settings with the types of the inputs that have a default in the model and are given by a flag. They stay
+// inputs.
+CompileSettings with_given_defaults(const std::string& model, const CompileSettings& settings,
+                                    const InputOptions& inputs);
 // Says that the run is for the shapes of its inputs, because of what the model leaves open.
 void note_given_shapes(const std::string& why);
 
 // Returns work(settings). Where it fails, as for an input of unknown rank, it is done again for the shapes of the
 // inputs that are given: one run needs no more.
 template <class Work>
-auto for_given_shapes(const std::string& model, const CompileSettings& settings, const InputOptions& inputs,
+auto for_given_shapes(const std::string& model, const CompileSettings& stated, const InputOptions& inputs,
                       const std::string& folder, Work&& work) {
+  const CompileSettings settings = folder.empty() ? with_given_defaults(model, stated, inputs) : stated;
   std::exception_ptr failure;
   std::string why;
   bool is_unsupported = false;

@@ -35,14 +35,32 @@ class ValueParser {
     rest_.remove_prefix(1);
     return true;
   }
-  // Items of a list are numbers or lists, so that a parenthesis in it belongs to an expression.
+  // Returns whether a parenthesis begins here that holds a comma outside of brackets: (['b'], [1]), but not (n + 1)
+  // * 2.
+  bool is_tuple_ahead() const {
+    int open = 0;
+    char quote = 0;
+    for (char c : rest_) {
+      if (quote != 0) {
+        quote = c == quote ? '\0' : quote;
+        continue;
+      }
+      if (c == '\'' || c == '"') quote = c;
+      open += (c == '(' || c == '[') - (c == ')' || c == ']');
+      if (open == 0) return false;
+      if (open == 1 && c == ',') return true;
+    }
+    return false;
+  }
+  // An item of a list is a number, a list, or the keys and values of a map. Another parenthesis in it belongs to an
+  // expression.
   WrittenValue item(int depth, char around) {  // NOLINT: bounded
     if (depth > kDeepestValue)
       fail({}, "'{}': brackets are nested more than {} deep", text_.substr(0, 40), kDeepestValue);
     trim();
     std::string dtype = dtype_before_list();
     for (const char* pair : {"[]", "()"}) {
-      if ((around == '[' && pair[0] == '(') || !skip(pair[0])) continue;
+      if ((around == '[' && pair[0] == '(' && !is_tuple_ahead()) || !skip(pair[0])) continue;
       WrittenValue result{pair[0], dtype};
       while (!skip(pair[1])) {
         if (!result.items.empty() && !skip(',')) fail({}, "'{}': expected ',' or '{}' at '{}'", text_, pair[1], rest_);

@@ -47,7 +47,7 @@ class FormCheck {
     return result;
   }
   [[noreturn]] static void fail(const std::string& where, const Value& value, std::string_view wanted) {
-    throw_runtime_error("{} is {}, expected {}", where, describe(value), wanted);
+    throw FormError(fmt::format("{} is {}, expected {}", where, describe(value), wanted));
   }
   static void tensor(const Tensor& value, std::string_view dtype, int rank, Arguments dims, const std::string& where) {
     if (dtype != "any" && to_string(value.dtype()) != dtype) fail(where, value, dtype);

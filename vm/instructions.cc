@@ -9,6 +9,7 @@
 
 #include "support/joined.h"
 #include "support/temporarily.h"
+#include "vm/containers.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 #include "vm/index_check.h"
@@ -305,6 +306,8 @@ struct Interpreter::Instructions {
     BuiltinContext context{vm.memory_, vm.kernels_.context(), nullptr};
     try {
       in.reg<"dst">() = vm.image_->builtins[builtin](context, arguments);
+    } catch (const containers::FormError&) {
+      throw;
     } catch (const std::exception& error) {
       throw_runtime_error("{}: {}", vm.image_->executable.builtins[builtin], error.what());
     }

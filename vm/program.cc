@@ -138,10 +138,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 namespace {
 
-void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
+void check_kind(const Tensor& tensor, const vm::ValueInfo& info, std::string_view remedy) {
   if (info.kind != vm::ValueKind::kTensor && info.kind != vm::ValueKind::kNone)
-    throw_runtime_error("input '{}': is {}, expected a value of kind {}; use run_values", info.name, describe(tensor),
-                        vm::to_string(info.kind));
+    throw_runtime_error("input '{}': is {}, expected a value of kind {}{}", info.name, describe(tensor),
+                        vm::to_string(info.kind), remedy);
+}
+
+void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
+  check_kind(tensor, info, "");
   if (info.dtype && tensor.dtype() != *info.dtype)
     throw_runtime_error("input '{}': dtype is {}, expected {}", info.name, to_string(tensor.dtype()),
                         to_string(*info.dtype));
@@ -196,6 +200,9 @@ vm::Value run_named(vm::Interpreter& interpreter, const vm::Executable& executab
 
 std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
                                 std::span<const Tensor> inputs, std::span<const Tensor* const> outputs) {
+  const std::vector<vm::ValueInfo>& infos = find_function(executable, name).inputs;
+  for (size_t i = 0; i < std::min(inputs.size(), infos.size()); ++i)
+    check_kind(inputs[i], infos[i], "; use run_values");
   std::vector<vm::Value> values(inputs.begin(), inputs.end());
   std::vector<Tensor> results;
   flatten(run_named(interpreter, executable, name, values, outputs), results);

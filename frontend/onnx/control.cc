@@ -237,9 +237,9 @@ class Loop {
  public:
   explicit Loop(Node& n) : n_(n), body_(n.attr_graph("body")) {
     carried_ = n.inputs() > 2 ? n.inputs() - 2 : 0;
-    if (body_.input_size() != static_cast<int>(carried_) + 2) n.fail("the body has {} inputs", body_.input_size());
-    int rows = body_.output_size() - 1 - static_cast<int>(carried_);
-    if (rows < 0) n.fail("the body has {} outputs", body_.output_size());
+    const int state = static_cast<int>(carried_) + 1, rows = body_.output_size() - state;
+    if (body_.input_size() != state + 1) n.fail("the body has {} inputs, expected {}", body_.input_size(), state + 1);
+    if (rows < 0) n.fail("the body has {} outputs, expected at least {}", body_.output_size(), state);
     rows_ = static_cast<size_t>(rows);
     for (size_t i = 0; i < carried_; ++i) state_.push_back(n.value(i + 2));
     first_ = n.has(1) ? known_flag(n, n.value(1)) : 1;

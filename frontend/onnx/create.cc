@@ -22,6 +22,13 @@ Outputs shape(Node& n) {
 Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
 
 Outputs constant_node(Node& n) {
+  const char* first = nullptr;
+  for (const char* name : {"sparse_value", "value", "value_float", "value_floats", "value_int", "value_ints",
+                           "value_string", "value_strings"}) {
+    if (!n.has_attr(name)) continue;
+    if (first) n.fail("attributes '{}' and '{}' are both given, expected one value", first, name);
+    first = name;
+  }
   std::optional<Tensor> data = n.attr_tensor("value");
   if (!data) data = n.attr_sparse_tensor("sparse_value");
   if (!data && n.has_attr("value_int")) data = Tensor::of<int64_t>({}, kInt64, {n.attr_int("value_int", 0)});

@@ -172,10 +172,11 @@ Expr one_hot_encoder(Node& n, const Expr& x) {
   std::vector<Expr> shape = n.shape_of(position);
   Expr result = n.cast(n.op("equal", {n.with_new_axis(position, std::ssize(shape)), numbers}), kFloat32);
   if (n.attr_int("zeros", 1) != 0) return result;
-  // A gather beyond the categories is the error of the run.
-  Expr zeros = constant(float_list(std::vector<double>(static_cast<size_t>(count))));
-  Expr checked = n.op("take", {zeros, position}, TakeAttrs{.axis = 0});
-  return n.add(result, n.with_new_axis(checked, std::ssize(shape)));
+  Expr is_unknown = n.op("equal", {position, n.scalar(static_cast<double>(count), kInt64)});
+  Expr unknown = n.reduce("sum", n.reshape(n.cast(is_unknown, kInt64), {product(shape)}), {0}, true);
+  n.require_equal(n.ints_of(n.of(unknown)).at(0), int_imm(0),
+                  "values that are in no category, which zeros = 0 does not allow, and what there may be");
+  return result;
 }
 
 }  // namespace

@@ -88,22 +88,28 @@ class Compiler {
  public:
   Compiler(Node& n, const Forest& forest, int64_t features) : n_(n), forest_(forest), features_(features) {}
 
-  // Returns the root of a tree, and appends its pairs.
+  // Returns the root of a tree, and appends the pairs of its nodes, children first. A node that several tests lead to,
+  // of one tree or of several, has its pairs once.
   Record compile(size_t tree) {
     int64_t root = forest_.roots[tree];
-    std::vector<int64_t> order;
-    if (root >= 0) order.push_back(root);
-    seen_.resize(forest_.nodes.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      int64_t at = order[i];
-      if (seen_[at]) n_.fail("node {} of the trees has two parents, or is its own descendant", at);
-      seen_[at] = true;
+    std::vector<int64_t> open;
+    if (root >= 0) open.push_back(root);
+    states_.resize(forest_.nodes.size());
+    records_.resize(forest_.nodes.size());
+    while (!open.empty()) {
+      int64_t at = open.back();
+      if (states_[at] != State::kNew) {
+        open.pop_back();
+        if (std::exchange(states_[at], State::kDone) == State::kOpen) records_[at] = compile_node(forest_.nodes[at]);
+        continue;
+      }
+      states_[at] = State::kOpen;
       for (int64_t child : {forest_.nodes[at].holds, forest_.nodes[at].fails}) {
-        if (child >= 0) order.push_back(child);
+        if (child < 0) continue;
+        if (states_[child] == State::kOpen) n_.fail("node {} of the trees is its own descendant", child);
+        if (states_[child] == State::kNew) open.push_back(child);
       }
     }
-    records_.resize(forest_.nodes.size());
-    for (size_t i = order.size(); i-- > 0;) records_[order[i]] = compile_node(forest_.nodes[order[i]]);
     return record_of(root);
   }
 
@@ -111,6 +117,8 @@ class Compiler {
   std::vector<int32_t> columns = {};  // -1 - feature: NaN goes left
 
  private:
+  enum class State : uint8_t { kNew, kOpen, kDone };  // open: the nodes below it are being compiled
+
   Record record_of(int64_t child) const {
     if (child >= 0) return records_[child];
     Record leaf;
@@ -148,7 +156,7 @@ class Compiler {
   Node& n_;
   const Forest& forest_;
   int64_t features_;
-  std::vector<bool> seen_ = {};
+  std::vector<State> states_ = {};
   std::vector<Record> records_ = {};
   std::map<int32_t, int32_t> column_of_ = {};
 };

@@ -27,7 +27,8 @@ struct Forest {
 };
 
 // Returns what the trees give for the rows of the node's input, [n, targets] in float32 or float64; 0 for a target that
-// no leaf names. A forest that is not a set of trees is an error that names the node of the tree.
+// no leaf names. Nodes may have
+// several parents; one that is its own descendant is an error that names it.
 Expr aggregate_trees(Node& n, const Expr& x, const Forest& forest);
 
 // Returns the attribute post_transform, which is one of the specification's.

@@ -16,51 +16,6 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-// Replaces attribute references of a function's node by the caller's attributes, or leaves out those that are absent.
-void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
-                        const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
-  for (int i = attributes.size(); i-- > 0;) {
-    onnx::AttributeProto& attribute = attributes[i];
-    if (!attribute.ref_attr_name().empty()) {
-      auto it = given.find(attribute.ref_attr_name());
-      if (it == given.end()) {
-        attributes.DeleteSubrange(i, 1);
-        continue;
-      }
-      std::string name = attribute.name();
-      attribute = *it->second;
-      attribute.set_name(name);
-    }
-    if (attribute.has_g()) {
-      for (auto& node : *attribute.mutable_g()->mutable_node()) resolve_references(*node.mutable_attribute(), given);
-    }
-  }
-}
-
-// Leaves out the inputs of nodes, and of those in their subgraphs, that a call of their function leaves out.
-void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
-                  const std::unordered_set<std::string>& absent) {
-  if (absent.empty()) return;
-  for (onnx::NodeProto& node : nodes) {
-    for (std::string& name : *node.mutable_input()) {
-      if (absent.contains(name)) name.clear();
-    }
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (!attribute.has_g()) continue;
-      std::unordered_set<std::string> outer = absent;  // but for names that the graph gives to its own values
-      for (const auto& input : attribute.g().input()) outer.erase(input.name());
-      for (const auto& inner : attribute.g().node()) {
-        for (const std::string& name : inner.output()) outer.erase(name);
-      }
-      clear_absent(*attribute.mutable_g()->mutable_node(), outer);
-    }
-  }
-}
-
-}  // namespace
-
 std::vector<std::string> names_read(const onnx::NodeProto& node) {
   std::vector<std::string> names;
   for (const std::string& name : node.input()) {
@@ -357,15 +312,35 @@ void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& out
   }
 }
 
+// Says what the model's opset has no longer, and what is ignored.
+static void warn_of(ModelContext& context, const onnx::NodeProto& node, const ConverterRow& row, int64_t version,
+                    const Span& span) {
+  if (row.removed_in != 0 && version >= row.removed_in)
+    context.warn(span,
+                 fmt::format("{} is in opsets up to {}, the model has {}", row.op_type, row.removed_in - 1, version),
+                 fmt::format("it is computed as in opset {}", row.removed_in - 1));
+  for (const auto& attribute : node.attribute()) {
+    if (row.has_attribute(attribute.name())) continue;
+    context.warn(span,
+                 fmt::format("attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
+                             span.origin->op_type, version),
+                 "it is ignored");
+  }
+}
+
 // Inputs with empty names count: they are absent at the end of the list, and errors where the operator requires them.
-static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, const std::vector<Value>& inputs,
-                         const Span& span) {
+static void check_operands(const onnx::NodeProto& node, const ConverterRow& row, const std::vector<Value>& inputs,
+                           const Span& span) {
   int given = node.input_size(), last = static_cast<int>(inputs.size());
   if (given < row.least_inputs || last > row.most_inputs)
     fail(span, "{} inputs, expected {}{}", given, row.least_inputs,
          row.most_inputs == row.least_inputs ? ""
          : row.most_inputs == kAny           ? " or more"
                                              : fmt::format(" to {}", row.most_inputs));
+  const int outputs = node.output_size();
+  const bool is_standard = std::string_view(row.domain) != "com.microsoft";  // whose operators may have more outputs
+  if (is_standard && row.convert.has_one_output() && outputs > 1 && !node.output(outputs - 1).empty())
+    fail(span, "{} outputs, expected 1", outputs);
   bool all = row.most_inputs == kAny;
   for (int i = 0; i < (all ? given : row.least_inputs); ++i) {
     bool is_absent = i >= last || !inputs[static_cast<size_t>(i)];
@@ -452,17 +427,11 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       context_.warn(span, fmt::format("the model does not import the domain '{}'", printable(domain)),
                     "its newest version is assumed");
     if (!poisoned) {
-      check_inputs(node, *row, inputs, span);
+      check_operands(node, *row, inputs, span);
       auto convert = [&] { return convert_node(node, *row, version, inputs, span); };
       bind_outputs(node, guarded([&] { return to_string(span); }, convert), span);
     }
-    for (const auto& attribute : node.attribute()) {
-      if (row->has_attribute(attribute.name())) continue;
-      context_.warn(span,
-                    fmt::format("attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
-                                span.origin->op_type, version),
-                    "it is ignored");
-    }
+    warn_of(context_, node, *row, version, span);
     if (poisoned) throw CompileError({});
   } catch (const CompileError& error) {
     on_failure(node, span, error);
@@ -478,61 +447,6 @@ std::vector<std::string> entered(const ModelContext& context, const Span& span, 
   std::vector<std::string> result = context.nested;
   result.push_back(function);
   return result;
-}
-
-// Returns the values of attributes that a call leaves out.
-static std::vector<onnx::AttributeProto> default_attributes(const onnx::FunctionProto& function) {
-  std::vector<onnx::AttributeProto> defaults;
-  for (const std::string& bytes : field_values(function, 11)) {
-    onnx::AttributeProto attribute;
-    if (attribute.ParseFromString(bytes)) defaults.push_back(std::move(attribute));
-  }
-  return defaults;
-}
-
-void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
-  std::string key = name_of_function(node);
-  const onnx::FunctionProto& function = *context_.functions.at(key);
-  Temporarily nested(context_.nested, entered(context_, span, key));
-  if (static_cast<int>(inputs.size()) > function.input_size())
-    fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
-  std::unordered_map<std::string, const onnx::AttributeProto*> given;
-  const std::vector<onnx::AttributeProto> defaults = default_attributes(function);
-  for (const auto& attribute : defaults) given[attribute.name()] = &attribute;
-  for (const auto& attribute : node.attribute()) given[attribute.name()] = &attribute;
-
-  std::unordered_map<std::string, int64_t> opsets;
-  for (const auto& import : function.opset_import()) opsets[domain_of(import.domain())] = import.version();
-  for (const auto& [name, version] : context_.opsets) opsets.emplace(name, version);
-  GraphImporter body(context_, builder_);
-  body.function_opsets = &opsets;
-  body.place = span.origin->node + "/";
-  std::unordered_set<std::string> absent;  // optional inputs of the call, which are absent inside too
-  for (size_t i = 0; i < static_cast<size_t>(function.input_size()); ++i) {
-    const std::string& name = function.input(static_cast<int>(i));
-    if (i < inputs.size() && inputs[i]) {
-      body.define(name, inputs[i]);
-    } else {
-      absent.insert(name);
-    }
-  }
-  for (int i = 0; i < std::min(function.output_size(), node.output_size()); ++i) {
-    if (const onnx::TypeProto* type = declared_type(node.output(i))) body.declared_.emplace(function.output(i), type);
-  }
-  const DeclaredValues declared = declared_values(function);
-  for (const auto& info : declared) body.declared_.emplace(info.name(), &info.type());
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
-  for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
-  clear_absent(nodes, absent);
-  body.add_nodes(nodes, {function.output().begin(), function.output().end()});
-  check_values(body, declared);
-  Outputs outputs;
-  for (const std::string& name : function.output()) {
-    Value value = body.find(name);
-    if (!value) fail(span, "output '{}' of the function is not defined", printable(name));
-    outputs.push_back(value);
-  }
-  bind_outputs(node, outputs, span);
 }
 
 std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph) {

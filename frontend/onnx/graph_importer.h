@@ -168,6 +168,7 @@ class GraphImporter {
                                              Builder& builder, std::string& note);
   std::vector<Expr> tensors_of(const std::vector<Value>& inputs, const Span& span);
   Outputs outputs_of(const Expr& value, size_t count);
+  std::string what_lacks(const Nodes& nodes, const std::unordered_set<std::string>& absent) const;
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const Nodes& nodes);
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);

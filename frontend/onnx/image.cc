@@ -137,6 +137,13 @@ bool is_given(Node& n, size_t i) {
   const std::vector<Expr>* length = known_shape(type);
   return !length || length->empty() || !is_int((*length)[0], 0);
 }
+// Returns whether the input has elements whatever the run is.
+bool is_never_empty(Node& n, size_t i) {
+  if (!n.has(i)) return false;
+  Type type = n.type(i);
+  const std::vector<Expr>* length = known_shape(type);
+  return length && !length->empty() && as_int((*length)[0]).value_or(0) > 0;
+}
 ResizePlan sizes_from_input(Node& n, size_t scales_at) {
   if (!is_given(n, scales_at)) n.fail("neither scales nor sizes are given");
   return sizes_from_scales(n, n.tensor(scales_at));
@@ -192,6 +199,7 @@ Expr resample(Node& n, const ResizePlan& plan, bool upsample) {
 Expr upsample_by_attributes(Node& n) { return resample(n, sizes_from_scales(n, scales_from_attributes(n)), true); }
 Expr upsample(Node& n) { return resample(n, sizes_from_input(n, 1), true); }
 Expr resize(Node& n) {
+  if (is_never_empty(n, 2) && is_never_empty(n, 3)) n.fail("scales and sizes are both given, expected one of them");
   return resample(
       n, is_given(n, 3) ? sizes_as_stated(n, n.ints(3, std::ssize(resized_axes(n)))) : sizes_from_input(n, 2), false);
 }
@@ -333,7 +341,8 @@ std::vector<ConverterRow> image_converters() {
        "antialias axes cubic_coeff_a exclude_outside extrapolation_value height_scale keep_aspect_ratio_policy mode "
        "nearest_mode scales width_scale"},
       {"Upsample", 9, 2, 2, upsample,
-       "antialias axes cubic_coeff_a exclude_outside extrapolation_value keep_aspect_ratio_policy mode nearest_mode"},
+       "antialias axes cubic_coeff_a exclude_outside extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+       "", 0, "", 10},
       {"Resize", 10, 2, 2, upsample, kResize},
       {"Resize", 11, 1, 4, resize, kResize},
       {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},

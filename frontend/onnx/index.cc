@@ -213,7 +213,7 @@ std::vector<ConverterRow> index_converters() {
       {"Gather", 1, 2, 2, gather, "axis"},
       {"GatherElements", 11, 2, 2, gather_elements, "axis"},
       {"GatherND", 11, 2, 2, gather_nd, "batch_dims"},
-      {"Scatter", 9, 3, 3, scatter, "axis"},
+      {"Scatter", 9, 3, 3, scatter, "axis", "", 0, "", 11},
       {"ScatterElements", 11, 3, 3, scatter_elements, "axis reduction"},
       {"ScatterND", 11, 3, 3, scatter_nd, "reduction"},
       {"OneHot", 9, 3, 3, one_hot, "axis"},

@@ -1,6 +1,7 @@
 #include "frontend/onnx/model_file.h"
 
 #include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 namespace relaxc::onnx_import {
 
 namespace {
+
+constexpr int64_t kDeepestGraphs = 100;
 
 struct Header {
   std::vector<int64_t> shape;
@@ -290,6 +293,34 @@ Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
   return tensor;
 }
 
+// What is in files that are taken for models, by their first bytes.
+struct OtherFormat {
+  size_t offset;
+  std::string_view bytes;
+  const char* what;
+};
+static constexpr OtherFormat kOtherFormats[] = {
+    {0, "version https://git-lfs", "a pointer of Git LFS in place of the file; run `git lfs pull`"},
+    {0, "PK\x03\x04", "a zip archive, such as a PyTorch checkpoint; export the model with torch.onnx.export"},
+    {0, "\x80\x02", "a Python pickle, such as a PyTorch checkpoint; export the model with torch.onnx.export"},
+    {0, "\x80\x04\x95", "a Python pickle; export the model it holds, as skl2onnx does for scikit-learn"},
+    {0, "\x89HDF", "an HDF5 file, such as a Keras model; convert it with tf2onnx"},
+    {4, "TFL3", "a TensorFlow Lite model; convert it with `python -m tf2onnx.convert --tflite`"},
+    {0, "GGUF", "a GGUF file; export the model that it was made from"},
+    {0, "\x1f\x8b", "compressed with gzip; unpack it first"},
+    {0, "<!DOCTYPE", "an HTML page, as a failed download leaves it; download the model again"},
+    {0, "<!doctype", "an HTML page, as a failed download leaves it; download the model again"},
+    {0, "<html", "an HTML page, as a failed download leaves it; download the model again"},
+};
+// Returns "" for bytes that no row describes.
+static std::string other_format(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const OtherFormat& row : kOtherFormats) {
+    if (text.size() > row.offset && text.substr(row.offset).starts_with(row.bytes)) return row.what;
+  }
+  return "";
+}
+
 void ModelFile::parse(std::span<const std::byte> bytes) {
   Span span = span_of_file(name_);
   if (bytes.empty()) fail(span, "the file is empty");
@@ -298,7 +329,16 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
   std::string rest = without_large_data(bytes, large_data_);
   const void* data = large_data_.empty() ? static_cast<const void*>(bytes.data()) : rest.data();
   size_t size = large_data_.empty() ? bytes.size() : rest.size();
-  bool parsed = size < (size_t{1} << 31) && proto_.ParseFromArray(data, static_cast<int>(size));
+  bool parsed = false;
+  if (size < (size_t{1} << 31)) {
+    google::protobuf::io::CodedInputStream stream(static_cast<const uint8_t*>(data), static_cast<int>(size));
+    // A graph in a graph is three messages deep: in an attribute of a node of it. A type in it takes a few more.
+    stream.SetRecursionLimit(static_cast<int>(std::min<int64_t>(limits_.depth, kDeepestGraphs)) * 3 + 20);
+    parsed = proto_.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  }
+  if (parsed && proto_.has_graph()) return;
+  const std::string other = other_format(bytes);  // some formats can be read as messages of unknown fields
+  if (!other.empty()) fail(span, "not an ONNX model: it is {}", other);
   if (!parsed) fail(span, "not an ONNX model, or a truncated one");
 }
 

@@ -281,6 +281,9 @@ struct Converter : std::variant<Outputs (*)(Node&), Expr (*)(Node&), Expr (*)(No
     return {n.of(of_input ? (*of_input)(n, n.tensor(0)) : std::get<3>(*this)(n, n.tensor(0), op))};
   }
 
+  // Returns whether the function gives an expression, as those of the operators with one output do.
+  bool has_one_output() const { return index() == 1 || index() == 2 || index() == 3; }
+
   const char* op = "";  // the operator in which rows that share the function differ
 };
 // The table has one row per operator, and one more for each opset that changed its meaning.
@@ -293,6 +296,7 @@ struct ConverterRow {
   const char* domain = "";
   uint32_t may_be_empty = 0;     // bit i: input i, one of the least, may have an empty name
   const char* why_refused = "";  // why no node of it can be compiled, and what to do; empty where one can
+  int64_t removed_in = 0;        // the opset that no longer has it; 0 where there is none
 
   bool has_attribute(std::string_view name) const;
 };

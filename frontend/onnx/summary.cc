@@ -194,6 +194,16 @@ std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOpti
   return result;
 }
 
+std::set<std::string> onnx_defaults(const std::string& path) {
+  auto file = onnx_import::ModelFile::open(path, {});
+  const onnx::GraphProto& graph = file->proto().graph();
+  std::set<std::string> constants = onnx_import::names_of_constants(graph, {}), result;
+  for (const auto& input : graph.input()) {
+    if (constants.contains(input.name())) result.insert(input.name());
+  }
+  return result;
+}
+
 Attrs summarize_onnx(const std::string& path, const ImportOptions& options) {
   auto file = onnx_import::ModelFile::open(path, options.limits);
   if (!file->proto().has_graph()) fail(span_of_file(path), "not an ONNX model: it has no graph");

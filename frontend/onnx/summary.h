@@ -1,5 +1,7 @@
 // What an ONNX file holds, whether it can be compiled or not.
 #pragma once
+#include <set>
+
 #include "frontend/onnx/import.h"
 #include "ir/attrs.h"
 #include "vm/executable.h"
@@ -15,5 +17,7 @@ Attrs summarize_onnx(const std::string& path, const ImportOptions& options = {})
 // Returns the inputs that a run needs, then those with a default, by name, with the kinds and dtypes of their values.
 // Their shapes are left out.
 std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options = {});
+// Returns the names of those that have a default: an initializer of the same name.
+std::set<std::string> onnx_defaults(const std::string& path);
 
 }  // namespace relaxc

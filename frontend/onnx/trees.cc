@@ -103,9 +103,9 @@ class NamedNodes {
     if (it == sorted_.end() || name(*it) != std::pair(tree, node)) return std::nullopt;
     return *it;
   }
-  // Resolves children, and finds the one node of each tree that has no parent.
+  // Resolves children, and finds the root of each tree: the one test without a parent, or a leaf that is all of it.
   void link() {
-    std::vector<bool> has_parent(trees_.size());
+    std::vector<int64_t> parents(trees_.size());  // how many each node has; trees may share what is below their tests
     for (size_t i = 0; i < trees_.size(); ++i) {
       if (leaf_[i] >= 0) continue;
       auto child = [&](const char* kind, int64_t node) {
@@ -113,42 +113,43 @@ class NamedNodes {
         if (!at)
           n_.fail("node {} of tree {} has the {} child {}, which the tree does not have", ids_[i], trees_[i], kind,
                   node);
-        if (has_parent[*at]) n_.fail("node {} of tree {} has two parents", node, trees_[i]);
-        has_parent[*at] = true;
+        ++parents[*at];
         return leaf_[*at] >= 0 ? ~leaf_[*at] : *at;
       };
       forest_.nodes[i].holds = child("true", holds_[i]);
       forest_.nodes[i].fails = child("false", fails_[i]);
     }
-    std::set<int64_t> open(trees_.begin(), trees_.end()), rooted;
+    std::set<int64_t> open(trees_.begin(), trees_.end()), rooted, tested;
     for (size_t i = 0; i < trees_.size(); ++i) {
-      if (has_parent[i]) continue;
+      if (parents[i] == 0 && leaf_[i] < 0) tested.insert(trees_[i]);
+    }
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      // A leaf to which no test leads, as exporters leave it where leaves are shared, is no root.
+      if (parents[i] > 0 || (leaf_[i] >= 0 && tested.contains(trees_[i]))) continue;
       if (!rooted.insert(trees_[i]).second) n_.fail("node {} is a second root of tree {}", ids_[i], trees_[i]);
       forest_.roots.push_back(leaf_[i] >= 0 ? ~leaf_[i] : static_cast<int64_t>(i));
     }
     for (int64_t tree : open) {
       if (!rooted.contains(tree)) n_.fail("tree {} has no root: its nodes form a cycle", tree);
     }
-    refuse_cycles();
+    refuse_cycles(std::move(parents));
   }
 
-  // Each node has at most one parent, so that what no root leads to is a cycle, or below one.
-  void refuse_cycles() const {
-    std::vector<bool> reached(trees_.size());
+  // Takes each node behind all of its parents. Those that are never taken are on a cycle, or below one. (Kahn)
+  void refuse_cycles(std::vector<int64_t> waiting) const {
     std::vector<int64_t> open;
-    auto reach = [&](int64_t node) {
-      if (node >= 0) open.push_back(node);
-    };
-    std::ranges::for_each(forest_.roots, reach);
+    for (int64_t root : forest_.roots) {
+      if (root >= 0) open.push_back(root);
+    }
     while (!open.empty()) {
-      int64_t at = open.back();
+      const TreeNode& node = forest_.nodes[open.back()];
       open.pop_back();
-      reached[at] = true;
-      reach(forest_.nodes[at].holds);
-      reach(forest_.nodes[at].fails);
+      for (int64_t child : {node.holds, node.fails}) {
+        if (child >= 0 && --waiting[child] == 0) open.push_back(child);
+      }
     }
     for (size_t i = 0; i < trees_.size(); ++i) {
-      if (leaf_[i] < 0 && !reached[i]) n_.fail("nodes of tree {} form a cycle, such as node {}", trees_[i], ids_[i]);
+      if (leaf_[i] < 0 && waiting[i] > 0) n_.fail("nodes of tree {} form a cycle, such as node {}", trees_[i], ids_[i]);
     }
   }
 

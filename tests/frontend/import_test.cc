@@ -1,6 +1,8 @@
 // The ONNX importer: symbolic shapes, scoping, functions, and one report of everything unsupported.
 #include "frontend/onnx/import.h"
 
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -146,6 +148,77 @@ TEST_CASE("scale and bias of a normalization broadcast to the data", "[frontend]
     INFO(program.outputs()[k].name);
     REQUIRE(differences[k].shape() == x.shape());
     for (int64_t i = 0; i < x.size(); ++i) REQUIRE(std::abs(differences[k].data<float>()[i]) < 1e-5f);
+  }
+}
+
+TEST_CASE("files of other formats are named with what to do", "[frontend]") {
+  auto error_of = [&](std::string_view text) -> std::string {
+    try {
+      import_onnx_bytes(std::as_bytes(std::span(text)), "model.onnx", ops());
+    } catch (const CompileError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  using namespace std::string_view_literals;
+  for (auto [text, what] : {std::pair("version https://git-lfs.github.com/spec/v1\noid sha256:12\n"sv, "git lfs pull"),
+                            {"PK\x03\x04\x00\x00\x08\x08 archive/data.pkl"sv, "torch.onnx.export"},
+                            {"\x80\x02}q\x00X\x05\x00\x00\x00"sv, "a Python pickle"},
+                            {"\x80\x04\x95\x10\x00\x00\x00"sv, "skl2onnx"},
+                            {"\x89HDF\r\n\x1a\n\x00\x00\x00\x00"sv, "an HDF5 file"},
+                            {"\x1c\x00\x00\x00TFL3\x14\x00 "sv, "TensorFlow Lite"},
+                            {"\x1f\x8b\x08\x00"sv, "gzip"},
+                            {"<!DOCTYPE html><html></html>"sv, "an HTML page"},
+                            {"<html></html>"sv, "an HTML page"},
+                            {"GGUF\x03\x00\x00\x00"sv, "a GGUF file"}}) {
+    INFO(what);
+    CHECK(error_of(text).find("not an ONNX model: it is ") != std::string::npos);
+    CHECK(error_of(text).find(what) != std::string::npos);
+  }
+  CHECK(error_of("a model"sv).find("not an ONNX model, or a truncated one") != std::string::npos);
+}
+
+TEST_CASE("graphs are nested as deep as the limit allows", "[frontend]") {
+  auto nested = [](int depth) {
+    onnx::GraphProto graph;
+    auto* last = graph.add_node();
+    last->set_op_type("Relu"), last->add_input("x"), last->add_output("y");
+    graph.add_output()->set_name("y");
+    for (int i = 0; i < depth; ++i) {
+      onnx::GraphProto outer;
+      auto* node = outer.add_node();
+      node->set_op_type("If"), node->add_input("c"), node->add_output("y");
+      for (const char* name : {"then_branch", "else_branch"}) {
+        auto* branch = node->add_attribute();
+        branch->set_name(name), branch->set_type(onnx::AttributeProto::GRAPH);
+        if (name[0] == 't') *branch->mutable_g() = std::move(graph);
+        if (name[0] == 't') continue;
+        auto* relu = branch->mutable_g()->add_node();
+        relu->set_op_type("Relu"), relu->add_input("x"), relu->add_output("e");
+        branch->mutable_g()->add_output()->set_name("e");
+      }
+      outer.add_output()->set_name("y");
+      graph = std::move(outer);
+    }
+    onnx::ModelProto model;
+    model.set_ir_version(8), model.add_opset_import()->set_version(17);
+    for (auto [name, type] : {std::pair("c", 9), {"x", 1}}) {
+      auto* input = graph.add_input();
+      input->set_name(name);
+      input->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+      auto* shape = input->mutable_type()->mutable_tensor_type()->mutable_shape();
+      if (type == 1) shape->add_dim()->set_dim_value(2);
+    }
+    *model.mutable_graph() = std::move(graph);
+    return model.SerializeAsString();
+  };
+  for (int depth : {41, 60}) {
+    const std::string bytes = nested(depth);
+    CHECK_NOTHROW(import_onnx_bytes(std::as_bytes(std::span(bytes)), "deep.onnx", ops()));
+  }
+  for (int depth : {103, 200}) {
+    const std::string bytes = nested(depth);
+    CHECK_THROWS_AS(import_onnx_bytes(std::as_bytes(std::span(bytes)), "deep.onnx", ops()), CompileError);
   }
 }
 

@@ -89,9 +89,9 @@ def truncated():
 
 @model_file
 def deep_nesting():
-    """If inside If, deeper than protobuf's own recursion limit."""
+    """If inside If, deeper than the limit of messages in messages."""
     graph = helper.make_graph([node("Relu", "x", "r")], "leaf", [], [value("r")])
-    for _ in range(60):
+    for _ in range(200):
         graph = helper.make_graph([node("If", "c", "r", then_branch=graph)], "branch", [], [value("r")])
     return model(list(graph.node), inputs=[value("x"), value("c", (), TensorProto.BOOL)], outputs=[value("r")])
 

@@ -166,3 +166,32 @@ class Module:
   condition.set_int(0, 0);
   CHECK(session.run({x, condition}).at(0).as_double(0) == 2);
 }
+
+TEST_CASE("a value of another kind is named, and run_values where it is not called", "[modules]") {
+  IRModule module = parse(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(s: R.Sequence(R.Tensor((2,), "float32"))) -> R.Tensor((2,), "float32"):
+        return R.sequence.at(s, R.prim_value(0))
+)");
+  Session session(compile(module).load(), {.threads = 1});
+  const Tensor x = Tensor::of<float>({2}, kFloat32, {1, 2});
+  auto error_of = [](auto&& run) -> std::string {
+    try {
+      run();
+    } catch (const RuntimeError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK(error_of([&] { session.run({x}); }) ==
+        "input 's': is float32[2], expected a value of kind sequence; use run_values");
+  CHECK(error_of([&] { session.run_values(std::vector<vm::Value>{x}); }) ==
+        "input 's': is float32[2], expected a value of kind sequence");
+  CHECK(error_of([&] { session.run_values(std::vector<vm::Value>{vm::Value()}); }) ==
+        "input 's' is none, expected a sequence");
+  vm::Sequence whole{vm::Tuple(std::vector<vm::Value>{x})}, other{vm::Tuple(std::vector<vm::Value>{int64_t{3}})};
+  CHECK(session.run_values(std::vector<vm::Value>{whole}).tensor().as_double(1) == 2);
+  CHECK(error_of([&] { session.run_values(std::vector<vm::Value>{other}); }) ==
+        "item 0 of input 's' is 3, expected a tensor");
+}

@@ -17,7 +17,8 @@ struct ElementwisePlan {
   // The loop along which an operand has its neighbours, where the last one has those of the result (a transpose). Both
   // are cut into tiles, whose columns are gathered.
   std::optional<size_t> rows = {};
-  int64_t tile = 1;  // rows of a tile
+  int64_t tile = 1;          // rows of a tile
+  bool copies_tile = false;  // before its columns are gathered
 };
 ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& facts, const Target& target,
                                    Decisions& decisions);

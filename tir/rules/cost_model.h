@@ -20,6 +20,7 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 // ---- Tiles, in elements or vectors
 
 constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
+constexpr int64_t kWayOfL1 = 4096;            // bytes: lines that far apart share a few places in the L1 cache
 constexpr int64_t kScanVectors = 4;           // side by side, where each step of a scan goes to another row
 constexpr int64_t kSymbolicScanVectors = 2;   // that many where a vector more may be masked out whole
 constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "support/checked_math.h"
 #include "tir/analysis/annotations.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
@@ -91,6 +92,24 @@ int64_t vectors_of_scan(const Block& block, std::optional<int64_t> extent, int64
   return vectors;
 }
 
+// Returns whether whole tiles cover a transpose, each a rectangle of its only operand.
+bool has_whole_tiles(const std::vector<Ref<BufferLoad>>& loads, const Nest& nest, const ElementwisePlan& plan,
+                     const std::vector<Expr>& extents) {
+  auto is_whole = [](const Expr& extent, int64_t size) { return as_int(extent).value_or(1) % size == 0; };
+  size_t rows = 0;  // the last axis of the rows
+  for (size_t loop = 0; loop <= *plan.rows; ++loop) rows += static_cast<size_t>(plan.merged[loop]);
+  return loads.size() == 1 && is_whole(extents[*plan.rows], plan.tile) && is_whole(extents.back(), plan.lanes) &&
+         is_whole(nest.axes[rows - 1].domain.extent, plan.tile) && is_whole(nest.axes.back().domain.extent, plan.lanes);
+}
+
+// Returns whether the lines that a column is gathered from drive each other out of the cache.
+bool share_a_set(const BufferLoad& load, const Nest& nest, const Strides& strides) {
+  auto stride = strides.of(load, nest.axes.back());
+  auto elements = stride ? as_int(*stride) : std::nullopt;
+  auto bytes = elements ? checked_mul(*elements, buffer_type(load.buffer).dtype.bits / 8) : std::nullopt;
+  return bytes && *bytes != 0 && *bytes % cost_model::kWayOfL1 == 0;
+}
+
 // Returns the most vectors of a piece, a power of two.
 int64_t most_vectors_of_piece(const Target& target) {
   int64_t vectors = target.l1_of_core() * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
@@ -143,6 +162,9 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
     if (extent && *extent < widest) widest = 1;
   }
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
+  auto loads = loads_of(block->body);
+  if (plan.rows && plan.lanes > 1 && has_whole_tiles(loads, nest, plan, extents))
+    plan.copies_tile = decisions.flag("copy_tile", share_a_set(*loads[0], nest, strides));
   bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = std::max<int64_t>(1, most_vectors_of_piece(target) / side_by_side);
   if (plan.rows || !only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
@@ -152,8 +174,11 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
 }
 
 // Orders the loops, from the outside: those of other axes and tiles of rows, which threads share, tiles of columns, and
-// the rows and columns of a tile. Each column of a tile uses lines of the cache that the one before has loaded.
-static void schedule_transpose(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
+// the rows and columns of a tile. Each column of a tile uses lines of the cache that the one before has loaded, or of a
+// copy of the tile.
+static void schedule_transpose(Schedule& sch, const BlockRV& rv, Loops outer, const ElementwisePlan& plan) {
+  std::optional<BlockRV> copy;
+  if (plan.copies_tile) copy = sch.apply(CacheRead{rv, 0, "local"});
   Loops rows = sch.apply(Split{outer[*plan.rows], {std::nullopt, plan.tile}}), columns = {outer.back()};
   if (plan.lanes > 1) columns = sch.apply(Split{outer.back(), {std::nullopt, plan.lanes}});
   outer.pop_back();
@@ -161,6 +186,10 @@ static void schedule_transpose(Schedule& sch, Loops outer, const ElementwisePlan
   outer.push_back(rows[0]);
   Loops tiles(columns.begin(), columns.end() - 1);
   sch.apply(Reorder{joined({outer, tiles, {rows[1], columns.back()}})});
+  if (copy) {
+    sch.apply(ComputeAt{*copy, tiles.back(), true});
+    sch.apply(Vectorize{sch.apply(GetLoops{*copy}).back()});
+  }
   if (plan.lanes > 1) sch.apply(Vectorize{columns.back()});
   fuse_parallel(sch, outer, plan.parallel);
 }
@@ -174,7 +203,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
     outer.push_back(fused(sch, Loops(first, first + count)));
     first += count;
   }
-  if (plan.rows) return schedule_transpose(sch, outer, plan);
+  if (plan.rows) return schedule_transpose(sch, rv, outer, plan);
   Factors factors = {std::nullopt};
   if (plan.piece > 0) factors.emplace_back(plan.piece);
   if (plan.lanes > 1) factors.emplace_back(plan.lanes);
@@ -192,6 +221,8 @@ std::vector<DecisionRow> elementwise_decisions() {
       {"lanes", "lanes of a vector of elements, of columns, or of partial results",
        "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours, but for a "
        "transpose"},
+      {"copy_tile", "a tile of a transpose is copied before its columns are gathered, where whole tiles cover all",
+       fmt::format("its lines lie a multiple of {} bytes apart", cost_model::kWayOfL1)},
       {"piece", "vectors in a piece of one long loop, which a thread takes",
        fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }
