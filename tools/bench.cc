@@ -121,6 +121,9 @@ int run(const BenchOptions& stated) {
   BenchOptions options = stated;
   options.inputs = stated.inputs.with_buffer_names(stated.model);
   check_output(options.json, options.model);
+  check_output(options.trace, options.model);
+  if (options.json == "-" && options.trace == "-")
+    throw CLI::ValidationError("--json and --trace both write to standard output; name a file for one of them");
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);

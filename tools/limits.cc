@@ -57,6 +57,7 @@ constexpr int64_t kChains = 10, kSteps = 400'000;
 // Parts of a core's L2 cache and of the L3 cache, which other data share, and more than any cache holds.
 constexpr int64_t kL2Bytes = 192 << 10, kL3Bytes = 6 << 20, kUncachedBytes = 128 << 20;
 constexpr int64_t kL2Rounds = 200, kL3Rounds = 8;
+constexpr double kMostSlowdown = 20;
 constexpr int kRepetitions = 5;
 
 // Measures programs that get a tensor of zeros.
@@ -136,15 +137,19 @@ MachineLimits machine_limits(const std::shared_ptr<vm::TaskPool>& pool) {
   std::vector<double*> figures = {&limits.operations_per_s};
   for (MemoryLevel& level : limits.levels) figures.push_back(&level.bytes_per_s);
   const std::filesystem::path path = limits_file(pool->num_workers());
-  if (path.empty()) return limits;
+  std::error_code ignored;
+  // What is no file is left alone.
+  if (path.empty() || (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)))
+    return limits;
   std::ifstream known(path);
   std::vector<double> best;
   for (double figure; known >> figure;) best.push_back(figure);
-  std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
   std::ofstream file(path);
   for (size_t i = 0; i < figures.size(); ++i) {
-    if (best.size() == figures.size()) *figures[i] = std::max(*figures[i], best[i]);
+    // A busy machine is that much slower at most: larger figures are not of this one.
+    const bool is_known = best.size() == figures.size() && best[i] <= kMostSlowdown * *figures[i];
+    if (is_known) *figures[i] = std::max(*figures[i], best[i]);
     file << *figures[i] << "\n";
   }
   return limits;

@@ -192,7 +192,9 @@ std::string Profile::trace() const {
         json_string(name));
   };
   std::vector<std::string> lines = {thread_name(0, "kernels")};
-  for (int w = 0; w < pool_->num_workers(); ++w) lines.push_back(thread_name(w + 1, fmt::format("thread {}", w)));
+  // The only thread of a pool works without it: its row is that of the kernels.
+  for (int w = 0; w < pool_->num_workers() && pool_->num_workers() > 1; ++w)
+    lines.push_back(thread_name(w + 1, fmt::format("thread {}", w)));
   for (const Event& event : events_) {
     const KernelProfile& row = rows_[event.row];
     lines.push_back(slice(row.kernel, 0, event.start_ns, event.end_ns,

@@ -185,7 +185,8 @@ class Compiler {
     std::optional<int> least = counted_number(), most = least;
     if (least && skip(",")) most = rest_.starts_with("}") ? -1 : counted_number();
     if (least && most && skip("}")) {
-      if (*least > kMostCopies || *most > kMostCopies || (*most >= 0 && *most < *least)) fail("a wrong count");
+      if (*least > kMostCopies || *most > kMostCopies) fail(kTooManyCopies);
+      if (*most >= 0 && *most < *least) fail("the second count is below the first one");
       return Count{*least, *most, true};
     }
     rest_ = before;
@@ -204,7 +205,7 @@ class Compiler {
     if (item.has_repetition) wrap(item);
     item.is_repeated = item.has_repetition = true;
     const int of_this = std::max({times.least, times.most, 1});
-    if (times.is_counted && of_this > 1 && of_this * item.copies > kMostCopies) fail("a wrong count");
+    if (times.is_counted && of_this > 1 && of_this * item.copies > kMostCopies) fail(kTooManyCopies);
     if (times.is_counted) item.copies *= of_this;
     const size_t first = item.first;
     const std::vector<Regex::Step> steps(steps_.begin() + static_cast<ptrdiff_t>(first), steps_.end());
@@ -429,6 +430,7 @@ class Compiler {
   }
 
   static constexpr int kMostCopies = 1000;
+  constexpr const char* kTooManyCopies = "more than 1000 copies of an item";
   std::string_view whole_, rest_;
   std::vector<Regex::Step>& steps_;
   std::vector<Regex::Class>& classes_;

@@ -80,6 +80,7 @@ Outputs gradient(Node& n) {
   std::vector<size_t> wanted;
   for (size_t i = 0; i < n.inputs(); ++i) {
     const std::string& name = i < xs.size() ? xs[i] : zs[i - xs.size()];
+    if (!n.graph().find(name)) n.fail("xs and zs name '{}', which is no value of the graph", printable(name));
     Value value = n.value(i);
     if (n.has_output(i)) {
       const Expr x = n.tensor(i);

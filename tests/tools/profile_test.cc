@@ -1,5 +1,6 @@
 // Profiles of relaxc bench: the work of kernels, the machine's limits, and traces.
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -77,6 +78,14 @@ TEST_CASE("a profile for people names rule, types and bound", "[tools]") {
   CHECK(contains(text, "of limit"));
   CHECK(contains(text, "float32[7, 24], float32[24, 40]"));
   CHECK(contains(text, "the machine's limit is"));
+}
+
+TEST_CASE("kept limits of another machine do not count", "[tools]") {
+  Profiles folder;
+  folder.bench({"--profile"});
+  for (const auto& entry : std::filesystem::directory_iterator(folder.at("cache/relaxc")))
+    std::ofstream(entry.path()) << "1e30\n1e30\n1e30\n1e30\n";
+  CHECK(sum_of(folder.bench({"--profile", "--json", "-"}), "peak_gflops") < 1e6);
 }
 
 TEST_CASE("a trace has the kernels and the work of each thread", "[tools]") {
