@@ -430,7 +430,7 @@ class Compiler {
   }
 
   static constexpr int kMostCopies = 1000;
-  constexpr const char* kTooManyCopies = "more than 1000 copies of an item";
+  static constexpr const char* kTooManyCopies = "more than 1000 copies of an item";
   std::string_view whole_, rest_;
   std::vector<Regex::Step>& steps_;
   std::vector<Regex::Class>& classes_;
