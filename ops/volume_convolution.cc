@@ -16,6 +16,7 @@ namespace {
 // With fewer channels, of all or of a group, the form for any number of dims is as fast: images need a few to fill the
 // vectors of a block.
 constexpr int64_t kFewestChannels = 3, kFewestChannelsOfGroup = 16;
+constexpr int64_t kFewestChannelsOfPatches = 16;
 // The most channels that a sequence may have for all elements of a window side by side: more are worth blocks.
 constexpr int64_t kMostElements = 32;
 
@@ -109,6 +110,9 @@ std::optional<Expr> convolution_of_planes(const OpCall& op, const Conv& conv, Bu
   const auto depth = as_int(conv.kernel[0]), channels = as_int(conv.in_per_group), planes = as_int(conv.out[0]);
   if (!depth || !channels || *channels < (conv.groups > 1 ? kFewestChannelsOfGroup : kFewestChannels) || planes == 0)
     return std::nullopt;
+  // Few channels are not worth blocks where windows do not overlap, as those of patches: each element is read once.
+  auto overlaps = [&](size_t d) { return as_int(conv.kernel[d]).value_or(INT64_MAX) > conv.strides[d]; };
+  if (*channels * *depth < kFewestChannelsOfPatches && !overlaps(1) && !overlaps(2)) return std::nullopt;
   return Planes(op, conv, b).run();
 }
 
