@@ -20,7 +20,6 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 // ---- Tiles, in elements or vectors
 
 constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
-constexpr int64_t kWayOfL1 = 4096;            // bytes: lines that far apart share a few places in the L1 cache
 constexpr int64_t kScanVectors = 4;           // side by side, where each step of a scan goes to another row
 constexpr int64_t kSymbolicScanVectors = 2;   // that many where a vector more may be masked out whole
 constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer
@@ -33,7 +32,7 @@ constexpr int kSideBySide = 2;                // vectors of columns of a tile, p
 constexpr int64_t kMostColumnVectors = 4;     // of a reduction's tile, that users and tuners may choose
 constexpr int kStreams = 4;                   // panels that a single row reads at once, as it waits for memory
 constexpr int64_t kFewestRows = 6;  // of a tile, where another axis has more: fewer do not hide the latency of sums
-constexpr int64_t kLeastPaddedPart = 16;             // of the columns of a product may be padding for whole vectors
+constexpr int64_t kLeastPaddedPart = 16;             // 1/16 of a product's columns may be padding
 constexpr int kFewestWideRows = 4;                   // of a tile on two panels: fewer reuse each vector too little
 constexpr int64_t kNarrowWindow = 3;                 // columns of a window that reads its border by conditions
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers

@@ -103,11 +103,11 @@ bool has_whole_tiles(const std::vector<Ref<BufferLoad>>& loads, const Nest& nest
 }
 
 // Returns whether the lines that a column is gathered from drive each other out of the cache.
-bool share_a_set(const BufferLoad& load, const Nest& nest, const Strides& strides) {
+bool share_a_set(const BufferLoad& load, const Nest& nest, const Strides& strides, const Target& target) {
   auto stride = strides.of(load, nest.axes.back());
   auto elements = stride ? as_int(*stride) : std::nullopt;
   auto bytes = elements ? checked_mul(*elements, buffer_type(load.buffer).dtype.bits / 8) : std::nullopt;
-  return bytes && *bytes != 0 && *bytes % cost_model::kWayOfL1 == 0;
+  return bytes && *bytes != 0 && *bytes % std::max<int64_t>(1, target.l1.bytes / target.l1.ways) == 0;
 }
 
 // Returns the most vectors of a piece, a power of two.
@@ -164,7 +164,7 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
   auto loads = loads_of(block->body);
   if (plan.rows && plan.lanes > 1 && has_whole_tiles(loads, nest, plan, extents))
-    plan.copies_tile = decisions.flag("copy_tile", share_a_set(*loads[0], nest, strides));
+    plan.copies_tile = decisions.flag("copy_tile", share_a_set(*loads[0], nest, strides, target));
   bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = std::max<int64_t>(1, most_vectors_of_piece(target) / side_by_side);
   if (plan.rows || !only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
@@ -222,7 +222,7 @@ std::vector<DecisionRow> elementwise_decisions() {
        "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours, but for a "
        "transpose"},
       {"copy_tile", "a tile of a transpose is copied before its columns are gathered, where whole tiles cover all",
-       fmt::format("its lines lie a multiple of {} bytes apart", cost_model::kWayOfL1)},
+       "its lines lie a multiple of a way of the L1 cache apart"},
       {"piece", "vectors in a piece of one long loop, which a thread takes",
        fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }
