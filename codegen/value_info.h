@@ -1,4 +1,4 @@
-// What the runtime knows of types of params and results, and of kernels beside their code. Internal to codegen/.
+// Describes types of params and results, and kernels, to the runtime. Internal to codegen/.
 #pragma once
 #include "ir/expr.h"
 #include "vm/executable.h"

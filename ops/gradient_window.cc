@@ -35,7 +35,7 @@ A plain_attrs(G g, const char* kernel_layout) {
 }
 std::string window_op(const char* name, int spatial) { return fmt::format("nn.{}{}d", name, spatial); }
 
-// What both directions have: y = conv(x, weight), or x = conv(y, weight) for a transposed one.
+// The parts of a convolution, y = conv(x, weight), or of a transposed one, for which x = conv(y, weight).
 template <int N>
 struct Window {
   ConvAttrs<N> attrs;

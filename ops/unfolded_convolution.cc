@@ -1,9 +1,12 @@
-// Convolutions of volumes as convolutions of images. An element of the result at depth d sums over `kernel` planes of
-// the data, those at d * stride + k * dilation. Planes of different depths side by side as channels make an image in
-// which one convolution does this, whose weight has its planes side by side, too:
-// [N, C, D, H, W] becomes [N * D_out, kernel * C, H, W], a copy of `kernel` times the data.
-// In the same way a convolution of a sequence of few channels with a stride becomes one with a window of one element,
-// whose vectors lie side by side.
+// Convolutions whose first spatial dim is unfolded into channels, so that they have one dim less to slide along.
+//
+// Volumes become images. An element of the result at depth d sums over `kernel` planes of the data, those at
+// d * stride + k * dilation. Planes of different depths side by side as channels make an image in which one convolution
+// does this, whose weight has its planes side by side, too: [N, C, D, H, W] becomes [N * D_out, kernel * C, H, W], a
+// copy of `kernel` times the data.
+//
+// A sequence of few channels, read with a stride, becomes one that a window of one element reads: its vectors lie side
+// by side.
 #include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
@@ -20,9 +23,9 @@ constexpr int64_t kFewestChannelsOfPatches = 16;
 // The most channels that a sequence may have for all elements of a window side by side: more are worth blocks.
 constexpr int64_t kMostElements = 32;
 
-class Planes {
+class Unfolding {
  public:
-  Planes(const OpCall& op, const Conv& conv, Builder& b) : op_(op), conv_(conv), b_(b) {}
+  Unfolding(const OpCall& op, const Conv& conv, Builder& b) : op_(op), conv_(conv), b_(b) {}
 
   // Of a sequence.
   Expr run_elements() {
@@ -113,14 +116,14 @@ std::optional<Expr> convolution_of_planes(const OpCall& op, const Conv& conv, Bu
   // Few channels are not worth blocks where windows do not overlap, as those of patches: each element is read once.
   auto overlaps = [&](size_t d) { return as_int(conv.kernel[d]).value_or(INT64_MAX) > conv.strides[d]; };
   if (*channels * *depth < kFewestChannelsOfPatches && !overlaps(1) && !overlaps(2)) return std::nullopt;
-  return Planes(op, conv, b).run();
+  return Unfolding(op, conv, b).run();
 }
 
 std::optional<Expr> convolution_of_elements(const OpCall& op, const Conv& conv, Builder& b) {
   const auto taps = as_int(conv.kernel[0]), channels = as_int(conv.in_per_group);
   const bool pays = taps && channels && *taps > 1 && *channels > 0 && *channels * *taps <= kMostElements;
   if (!pays || conv.groups != 1 || conv.strides[0] == 1 || as_int(conv.out[0]) == 0) return std::nullopt;
-  return Planes(op, conv, b).run_elements();
+  return Unfolding(op, conv, b).run_elements();
 }
 
 }  // namespace relaxc

@@ -1,7 +1,8 @@
 // Gradient of ai.onnx.preview.training. The node names a part of the graph around it: the nodes that lead from the
 // tensors `xs` and `zs` to the tensor `y`. They are imported once more, with the node's inputs in the place of xs and
 // zs, and what they become is differentiated (ops/gradient.h). Equal values, which is what both are nearly always, are
-// merged later. What else the part reads is constant. Where y has many elements, the gradient is that of their sum.
+// merged later. Everything else that the part reads is constant. Where y has many elements, the gradient is that of
+// their sum.
 #include <set>
 
 #include "frontend/onnx/graph_importer.h"

@@ -293,7 +293,7 @@ Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
   return tensor;
 }
 
-// What is in files that are taken for models, by their first bytes.
+// Formats of files that people take for models, told by their first bytes.
 struct OtherFormat {
   size_t offset;
   std::string_view bytes;
