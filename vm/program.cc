@@ -19,9 +19,9 @@ namespace relaxc {
 namespace {
 
 // Collects all names that are missing before it throws.
-std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
-                                      const LoadOptions& options, std::shared_ptr<const void> keep_alive,
-                                      vm::MappedFiles files, const Span& span) {
+std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
+                                const LoadOptions& options, std::shared_ptr<const void> keep_alive,
+                                vm::MappedFiles files, const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   const std::string linked = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
@@ -100,8 +100,9 @@ Program Program::load(const std::string& path, LoadOptions options) {
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
-  return Program(
-      link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path)));
+  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path));
+  image->weights = artifact.weights;
+  return Program(std::move(image));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
@@ -113,6 +114,10 @@ Program Program::from(vm::Executable executable, const KernelResolver& resolver,
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }
+
+void Program::check_weights() const {
+  if (image_->weights) image_->weights->run();
+}
 
 std::vector<std::string> Program::functions() const {
   return map_each(image_->executable.functions, &vm::Function::name);
