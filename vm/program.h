@@ -97,8 +97,12 @@ class Session {
   const Program& program() const { return program_; }
 
  private:
+  struct Lists;  // of one run, kept for their memory
+  std::span<const Tensor> run_tensors(std::span<const Tensor> inputs, std::string_view function);
+
   Program program_;
   std::unique_ptr<vm::Interpreter> interpreter_;
+  std::unique_ptr<Lists> lists_;
 };
 
 }  // namespace relaxc
