@@ -8,7 +8,7 @@
 // factor, in which numbers are packed: the offset of a tensor is that of the part and a multiple of the factor, so one
 // plan holds for all dims. Where all sizes have one factor, as with a symbolic batch, the plan is the one of constant
 // dims. A long sum of parts is a variable to which the next offset adds. The function's attribute "arena_bytes" is the
-// formula of the arena's size.
+// formula of the arena's size, "peak_bytes" that of all memory for tensors that a run takes.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -123,7 +123,6 @@ class Planner {
   FunctionRef run() {
     find_lifetimes();
     find_temporaries();
-    if (parts_.empty()) return function_;
     for (Part& part : parts_) pack(part);
     return rebuild();
   }
@@ -174,21 +173,36 @@ class Planner {
   void find_temporaries() {
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      if (!as_call(binding.value, ops::kBuiltinAllocTensor) || escaped_.contains(binding.var.get())) continue;
-      if (!known_shape(binding.var.type()) || !tensor_dtype(binding.var.type())) continue;
-      DType dtype = *tensor_dtype(binding.var.type());
-      bool is_packed = dtype.is_packed();
-      Expr amount = int_imm(is_packed ? dtype.bits : dtype.bytes());  // in bits or bytes
-      bool at_entry = true;
-      for (const Expr& dim : *known_shape(binding.var.type())) {
-        amount = amount * dim;
-        walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
+      if (!as_call(binding.value, ops::kBuiltinAllocTensor)) {
+        bool takes_no_more = is_view(binding) || as_kernel_call(binding.value, module_);
+        peak_is_known_ = peak_is_known_ && takes_no_more && !binding.value.is<If>();
+        continue;
       }
-      if (!at_entry) continue;
-      auto [factor, number] =
-          factor_and_number(facts_.simplify(ceil_div(amount, vm::kAlignment * (is_packed ? 8 : 1)) * vm::kAlignment));
-      part_of(factor).temporaries.push_back({number, i, last_use_.try_emplace(binding.var.get(), i).first->second});
+      std::optional<Expr> bytes = bytes_at_entry(binding.var.type());
+      if (!bytes) {
+        peak_is_known_ = false;
+      } else if (escaped_.contains(binding.var.get())) {
+        others_ = others_ + *bytes;
+      } else {
+        auto [factor, number] = factor_and_number(*bytes);
+        part_of(factor).temporaries.push_back({number, i, last_use_.try_emplace(binding.var.get(), i).first->second});
+      }
     }
+  }
+  // Returns the bytes of such a tensor if they follow from the inputs' dims.
+  std::optional<Expr> bytes_at_entry(const Type& type) const {
+    const std::vector<Expr>* dims = known_shape(type);
+    if (!dims || !tensor_dtype(type)) return std::nullopt;
+    const DType dtype = *tensor_dtype(type);
+    const bool is_packed = dtype.is_packed();
+    Expr amount = int_imm(is_packed ? dtype.bits : dtype.bytes());  // in bits or bytes
+    bool at_entry = true;
+    for (const Expr& dim : *dims) {
+      amount = amount * dim;
+      walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
+    }
+    if (!at_entry) return std::nullopt;
+    return facts_.simplify(ceil_div(amount, vm::kAlignment * (is_packed ? 8 : 1)) * vm::kAlignment);
   }
   Part& part_of(const Expr& factor) {
     std::vector<size_t>& alike = by_hash_[structural_hash(factor)];
@@ -220,7 +234,7 @@ class Planner {
     VarRef storage = make_var("arena", object_type(), function_.span());
     Expr alloc =
         call(op_ref(ops::kMemoryAllocStorage), {shape_expr({offset_of.back()})}, {}, object_type(), function_.span());
-    result.push_back({alloc, std::nullopt, storage});
+    if (!parts_.empty()) result.push_back({alloc, std::nullopt, storage});
     Expr arena_bytes = int_imm(0);
     for (size_t p = 0; p < parts_.size(); ++p) {
       arena_bytes = arena_bytes + parts_[p].factor * parts_[p].size;
@@ -236,7 +250,8 @@ class Planner {
     std::ranges::move(bindings_, std::back_inserter(result));
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
+    if (!parts_.empty()) copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
+    if (peak_is_known_) copy.attrs.set(attr_names::kPeakBytes, print_expr(facts_.simplify(arena_bytes + others_)));
     return make_function(std::move(copy), function_.span());
   }
 
@@ -249,6 +264,8 @@ class Planner {
   std::unordered_map<const NodeHeader*, size_t> last_use_;
   std::unordered_map<const NodeHeader*, const NodeHeader*> view_of_;
   std::vector<Part> parts_;
+  Expr others_ = int_imm(0);  // bytes of tensors that keep separate allocations
+  bool peak_is_known_ = true;
   std::unordered_map<uint64_t, std::vector<size_t>> by_hash_;  // parts by their factor
 };
 

@@ -127,6 +127,17 @@ TEST_CASE("a run with dims seen before allocates nothing", "[session]") {
   CHECK(session.memory_stats().allocations == before);
 }
 
+TEST_CASE("the formula peak_bytes is what a run takes", "[session]") {
+  Program program = compile_graph([](Graph& g) {
+                      Expr x = g.op("matmul", {g.input("8,32"), g.weights("32,64")});
+                      Expr y = g.op("cumsum", {g.op("permute_dims", {x})}, {{"axis", 0}});
+                      return tuple({g.op("matmul", {g.op("nn.softmax", {x}), y}), y});
+                    }).load();
+  Session session(program, {.threads = 1});
+  session.run({filled({8, 32}, 1)});
+  CHECK(std::to_string(session.memory_stats().peak_bytes) == program.executable().metadata.at("peak_bytes.main"));
+}
+
 // Quadratic passes would take 64 times as long; the bounds leave room for a busy machine.
 TEST_CASE("a run allocates nothing after one with dims as large", "[session]") {
   Session session(compile_graph([](Graph& g) {
