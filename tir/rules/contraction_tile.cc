@@ -289,7 +289,7 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
     std::erase_if(candidates, [&](int64_t step) { return steps % step != 0; });
     tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
   }
-  bool loops = tile.parts == 1 && tile.has_rows && !num_rows && any_is_expensive(product.epilogue);
+  bool loops = tile.parts == 1 && tile.has_rows && any_is_expensive(product.epilogue);
   tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
   if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty())
     tile.rows_ahead = decisions.number("rows_ahead", doublings_between(kFewestRowsAhead, kMostRowsAhead),
@@ -335,7 +335,7 @@ std::vector<DecisionRow> contraction_decisions() {
            fmt::format("{}; with more accumulators {}, of a depth of {} or more {}", kMostStep, kMostWideStep, kLongSum,
                        kMostStep)},
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
-           "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
+           "\"loop\" where the blocks call functions such as exp"},
           {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
            fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)}};
 }
