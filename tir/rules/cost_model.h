@@ -14,7 +14,10 @@ constexpr int64_t kElementRegisters = 2;
 // The same for products in panels: one, or three where there are many registers, since earlier loads need some. With no
 // register left, LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
-// Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
+// Winograd's products have so many accumulators: enough to hide the latency of the FMA, and few enough that LLVM does
+// not spill them.
+constexpr int64_t kEnoughSums = 16;
+// They unroll this many channels, and fewer where so few registers are left that LLVM would spill.
 constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
 
 // ---- Tiles, in elements or vectors
