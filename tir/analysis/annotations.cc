@@ -28,6 +28,8 @@ using enum AnnotationValue;
     "the layouts of the block's spatial axes, its reduce axes and its operands; legalization sets it") \
   X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
     "the operand of the block that is constant in all calls of the program; note_constants sets it") \
+  X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
+    "the block adds no product with `condition ? x : 0` where the condition fails, also if the other factor is infinite") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \

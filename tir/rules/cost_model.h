@@ -14,7 +14,10 @@ constexpr int64_t kElementRegisters = 2;
 // The same for products in panels: one, or three where there are many registers, since earlier loads need some. With no
 // register left, LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
-// Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
+// Winograd's products have so many accumulators: enough to hide the latency of the FMA, and few enough that LLVM does
+// not spill them.
+constexpr int64_t kEnoughSums = 16;
+// They unroll this many channels, and fewer where so few registers are left that LLVM would spill.
 constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
 
 // ---- Tiles, in elements or vectors
@@ -77,6 +80,8 @@ constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row t
 constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
 constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
 constexpr int64_t kElementwiseWork = 4;                  // operations for an element
+constexpr int64_t kElementwiseShares = 64;               // of an elementwise block, that keep all threads busy
+constexpr int64_t kMostProducts = 1 << 20;               // of a batch, that are counted
 constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 
 // ---- The cost of an expression that is computed at each use instead of once, in loads
