@@ -201,10 +201,8 @@ Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   };
   if (is_constant_number(x)) return first_if_better(x, y);
   // With masks a NaN of y stays where it is: two instructions, where LLVM has three for its intrinsic.
-  constexpr int kMaskedBits = 512;
   const llvm::Type* element = x->getType()->getScalarType();
-  bool has_masks = target_.vector_bits >= kMaskedBits && llvm::StringRef(target_.triple).starts_with("x86_64");
-  if (has_masks && x->getType()->isVectorTy() && (element->isFloatTy() || element->isDoubleTy()))
+  if (uses_avx512(target_) && x->getType()->isVectorTy() && (element->isFloatTy() || element->isDoubleTy()))
     return b_.CreateSelect(b_.CreateFCmpORD(y, y), first_if_better(y, x), y);
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
   llvm::FastMathFlags flags = b_.getFastMathFlags();
@@ -472,7 +470,7 @@ Value ValueEmitter::float_intrinsic(const Intrinsic& row, const std::vector<Valu
   if (name == ops::kScalarRsqrt) return b_.CreateFDiv(number(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (name == ops::kFma && target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
   if (type->getScalarType()->isFloatTy()) {
-    if (Value expanded = emit_float32_math(b_, name, args)) return expanded;
+    if (Value expanded = emit_float32_math(b_, name, args, target_)) return expanded;
   }
   // e^-|x| never overflows, and e / (1 + e) keeps the far left tail down to subnormals.
   if (name == ops::kScalarSigmoid) {

@@ -273,7 +273,9 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
   Buffer powers = b.compute("T_softmax_exp", dtype, shape, power);
   Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum, elements_of(powers, dtype));
   return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-    return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
+    // A row has one division.
+    Expr inverse = binary(BinaryOp::kDiv, float_imm(1, dtype), row_value(sum, i));
+    return cast_to(at(powers, i) * inverse, op.dtype(0));
   })});
 }
 Type infer_softmax(const OpCall& op) {

@@ -1,5 +1,5 @@
 // Expects: operators on leaves. Guarantees: no rule of the table below applies. Each rule replaces a value by one that
-// is never worse and equal bit for bit.
+// is never worse and equal bit for bit, but for the order of sums, which every schedule chooses.
 #include <algorithm>
 
 #include "ir/layout.h"
@@ -133,6 +133,28 @@ std::optional<Expr> out_of_layout(const Expr& x, const Layout& layout, Builder& 
   }
   return reshape(permute_dims(reshape(x, std::move(present), b), std::move(order), b), layout.to_plain(dims), b);
 }
+// A row times a transposed matrix, such as a query times all keys, is the matrix times a column. Transposing a row
+// moves no element. A constant matrix is transposed, and stored for its products, when the program is compiled.
+std::optional<Expr> row_times_transposed(const Site& site) {
+  const Call* permuted = site.arg_call(1, ops::kPermuteDims);
+  const std::vector<Expr>*row = known_shape(site.call.args[0].type()), *shape = known_shape(site.value.type());
+  const std::vector<Expr>* matrix = permuted ? known_shape(permuted->args[0].type()) : nullptr;
+  const size_t rank = row ? row->size() : 0;
+  if (!matrix || !shape || rank < 2 || matrix->size() != rank || permuted->args[0].is<Constant>()) return std::nullopt;
+  std::vector<int64_t> axes = axes_of(*permuted, rank);
+  if (!is_int((*row)[rank - 2], 1) || is_int((*matrix)[rank - 2], 1)) return std::nullopt;
+  std::swap(axes[rank - 2], axes[rank - 1]);
+  if (!std::is_sorted(axes.begin(), axes.end())) return std::nullopt;
+  // A matrix that several rows share is read once where it is transposed.
+  for (size_t d = 0; d + 2 < rank; ++d) {
+    if (equal_dims((*row)[d], (*matrix)[d]) != Verdict::kProven) return std::nullopt;
+  }
+  std::vector<Expr> column = *row;
+  std::swap(column[rank - 2], column[rank - 1]);
+  Expr product = site.builder.op("matmul", {permuted->args[0], reshape(site.call.args[0], column, site.builder)},
+                                 read_attrs<MatmulAttrs>(site.call.attrs));
+  return reshape(product, *shape, site.builder);
+}
 std::optional<Expr> reshape_reshape(const Site& site) {
   const Call* inner = site.arg_call(0, ops::kReshape);
   if (!inner) return std::nullopt;
@@ -184,6 +206,8 @@ constexpr Rule kRules[] = {
     {"permute_identity", ops::kPermuteDims, "axes in order: x", permute_identity},
     {"permute_as_reshape", ops::kPermuteDims, "only axes of extent 1 move: a reshape", permute_as_reshape},
     {"permute_permute", ops::kPermuteDims, "two permutations are one", permute_permute},
+    {"row_times_transposed", ops::kMatmul, "a row times a transposed matrix is the matrix times a column",
+     row_times_transposed},
     {"concat_one", ops::kConcat, "a concatenation of one tensor is the tensor", concat_one},
 };
 

@@ -77,10 +77,10 @@ constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a pane
 constexpr int64_t kFewestCores = 16;
 constexpr int64_t kSharesPerCore = 4;   // pieces of work, so that threads end at about the same time
 constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row tiles: an eighth of the pieces is enough
-constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
-constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
-constexpr int64_t kElementwiseWork = 4;                  // operations for an element
-constexpr int64_t kElementwiseShares = 64;               // of an elementwise block, that keep all threads busy
+constexpr int64_t kGroupsPerTwoCores = 1;  // of Winograd's patches, if threads are to take whole groups
+constexpr int64_t kFilterPanels = 4;       // that keep threads busy where rows of pixels are not shared
+constexpr int64_t kElementwiseWork = 4;    // operations for an element
+constexpr int64_t kLoopShares = 64;  // iterations of fused loops that keep all threads busy; the loops inside stay
 constexpr int64_t kMostProducts = 1 << 20;               // of a batch, that are counted
 constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 

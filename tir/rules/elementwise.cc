@@ -178,7 +178,7 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
 static void distribute(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
   if (!plan.parallel) return;
   size_t count = 0;
-  for (int64_t shares = 1; count < outer.size() && shares < cost_model::kElementwiseShares; ++count)
+  for (int64_t shares = 1; count < outer.size() && shares < cost_model::kLoopShares; ++count)
     shares *= extent_of(sch, outer[count]).value_or(1);
   outer.resize(count);
   fuse_parallel(sch, outer, true);
