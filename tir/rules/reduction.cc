@@ -99,6 +99,15 @@ ColumnTile row_of_window(std::optional<int64_t> extent, int lanes) {
   return {lanes, 1};
 }
 
+// Returns the columns of a tile, shorter vectors where these divide the extent, unless more than twice as many would be
+// needed as full ones, of which the last one is partial.
+ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes) {
+  ColumnTile exact = choose_column_tile(extent, lanes);
+  if (!extent || exact.lanes == lanes || *extent < lanes) return exact;
+  return 2 * ceil_div(*extent, int64_t{lanes}) <= *extent / exact.lanes ? choose_column_tile(std::nullopt, lanes)
+                                                                        : exact;
+}
+
 // Takes the spatial axis with the best columns, if there is one, and decides their width.
 void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
                     const Analyzer& facts, Decisions& decisions) {
@@ -108,7 +117,7 @@ void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref
     if (known && *known < cost_model::kFewestLanes) continue;
     bool is_last = d + 1 == nest.num_spatial;
     bool is_row = slides(loads, nest.axes[d], std::span(nest.axes).last(tile.window));
-    ColumnTile columns = is_row ? row_of_window(known, lanes) : choose_column_tile(known, lanes);
+    ColumnTile columns = is_row ? row_of_window(known, lanes) : tile_of_columns(known, lanes);
     bool fits = true, contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
       auto stride = lane_stride(load, nest.axes[d].var, columns.columns(), facts);
