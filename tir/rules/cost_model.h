@@ -45,10 +45,14 @@ constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tun
 
 // ---- Windows, of pooling and depthwise convolutions
 
-constexpr int64_t kMostWindowSteps = 64;    // instructions of an unrolled window
-constexpr int64_t kMostWindowRows = 4;      // that share what their windows read
-constexpr int64_t kMostLaneStride = 4;      // between the lanes of a vector, which is picked from whole vectors
-constexpr int64_t kFewestStridedBits = 32;  // of their elements
+constexpr int64_t kMostWindowSteps = 64;        // instructions of an unrolled window
+constexpr int64_t kMostWindowTileSteps = 350;   // the same of all rows of a tile
+constexpr int64_t kMostWindowRows = 7;          // that share what their windows read
+constexpr int64_t kMostSymbolicWindowRows = 4;  // the same where there is code for each number that the last tile has
+constexpr int64_t kFewestTapsOfCopy = 9;        // of a window, for each element that a copy with its border makes
+constexpr int64_t kRowTilesInBand = 8;          // that copy the border of an image together
+constexpr int64_t kMostLaneStride = 4;          // between the lanes of a vector, which is picked from whole vectors
+constexpr int64_t kFewestStridedBits = 32;      // of their elements
 
 // ---- Caches
 
