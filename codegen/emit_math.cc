@@ -70,14 +70,20 @@ Lanes tanh(const Lanes& x) {
   return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
 }
 
-// 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n. For n > 0, numerator and denominator are multiplied by 2^-n, so that
-// neither overflows. Never forming e^-x itself saves a rounding. Below 2^-126 the result needs a second factor.
+// e^x for |x| <= 87, arbitrary for NaN: a sum of integers scales normal numbers.
+Lanes exp_of_small(const Lanes& x) {
+  Exponential e = exponential(x);
+  return ((e.fraction + 1).bits() + (e.n << 23)).floats();
+}
+
+// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), in which all but the result are normal numbers. From x = 43 on, e^-x
+// does not count. Scaling by a sum of integers could turn NaN into a number, so it comes in once more.
 Lanes sigmoid(const Lanes& x) {
-  Exponential e = exponential(at_most(at_least(-x, -105), 105));
-  Lanes is_negative = e.n < 0;
-  Lanes small = power_of_two(at_least(select(is_negative, e.n, 0 - e.n), -126));
-  Lanes denominator = fma(e.fraction, select(is_negative, small, 1), small) + 1;
-  return select(is_negative, 1, small) / denominator * power_of_two(at_most(126 - e.n, 0));
+  constexpr double kScale = 0x1p-64;
+  Lanes t = at_most(at_least(x, -105), 43);
+  Exponential e = exponential(-t);
+  Lanes scaled = (fma(e.fraction, kScale, kScale).bits() + (e.n << 23)).floats();
+  return 1 / (fma(t, 0, scaled) + kScale) * kScale;
 }
 
 // N. Juffa's erff (published on Stack Overflow and the NVIDIA forums, BSD): an odd polynomial below 0.921875, else
@@ -90,7 +96,7 @@ Lanes erf(const Lanes& x) {
   r = fma(r, t, -t);
   Lanes p =
       polynomial(x * x, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  return select(magnitude > 0.921875, copysign(1 - exp(r), x), fma(p, x, x));
+  return select(magnitude > 0.921875, copysign(1 - exp_of_small(r), x), fma(p, x, x));
 }
 
 // ---- In double
