@@ -212,7 +212,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(4));
   }
-  if (plan.padding_by_conditions && !padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
+  if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 
@@ -220,6 +220,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   Loops y = sch.apply(Split{loops[2], {std::nullopt, tile.rows}});
   Loops x = sch.apply(Split{loops[3], {std::nullopt, tile.columns}});
   Loops window(loops.begin() + kSpatialAxes, loops.end());
+  // Rows that a condition leaves out are not worth a copy of the tile and its tails.
+  if (!conv.extent(2)) sch.apply(Annotate{y[0], annotation<"keep_whole">(), true});
   bool whole_rows = conv.extent(2).value_or(0) % tile.rows == 0;
   Loops outer = {loops[0], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
