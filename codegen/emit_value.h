@@ -47,6 +47,7 @@ class ValueEmitter {
 
  private:
   Value float_binary(BinaryOp op, Value x, Value y);
+  Value divide_by_constant(Value x, Value y);
   Value int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value shift(BinaryOp op, DType dtype, Value x, Value y);

@@ -1,5 +1,5 @@
-// The schedule of convolutions over images in channel blocks (passes/block_channels.cc) as primitives: a register tile
-// of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
+// The schedule of convolutions over images in channel blocks (ops/convolution_layouts.cc) as primitives: a register
+// tile of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
 //
 // Extents need not be multiples of the tile: rows and columns of pixels that do not fill one form smaller tiles, also
 // where the image's extents are symbolic. A block of channels fills a vector.

@@ -62,11 +62,8 @@ constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights 
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
 constexpr int64_t kFewestPatchesOfNewWeight = 32;           // for fewer, transforming a weight in each run takes longer
-constexpr int64_t kFewestPixelsToPack = 16;  // of an image: for fewer, weights that are not constant stay as they are
-constexpr int64_t kFewestProductsToBlock = 64;  // of a sequence, for each element that is moved into or out of blocks
-constexpr int64_t kMostMergedGroups = 2;        // of a convolution, into one whose channels fill blocks
-constexpr int64_t kTypicalChannels = 64;        // in and out of a Winograd convolution, for the size of its groups
-constexpr int64_t kGuessedPixels = 56;          // of a symbolic extent of an image: ResNet's first stage
+constexpr int64_t kTypicalChannels = 64;  // in and out of a Winograd convolution, for the size of its groups
+constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: ResNet's first stage
 constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
@@ -83,6 +80,8 @@ constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row t
 constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
 constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
 constexpr int64_t kElementwiseWork = 4;                  // operations for an element
+constexpr int64_t kElementwiseShares = 64;               // of an elementwise block, that keep all threads busy
+constexpr int64_t kMostProducts = 1 << 20;               // of a batch, that are counted
 constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 
 // ---- The cost of an expression that is computed at each use instead of once, in loads
