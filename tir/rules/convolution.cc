@@ -71,6 +71,11 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   return Convolution{*stage, uses_var(operands[0]->indices.back(), lane), operands[0], operands.back()};
 }
 
+// Returns whether products depend on conditions before the padding is inlined (ops/convolution.cc makes such).
+bool has_conditions(const Convolution& conv) {
+  return any_node(conv.block->body, [](const NodeRef& at) { return at.is<Call>(); });
+}
+
 // Schedules the padded copy of the image, with rows distributed over threads, or planes where rows are symbolic.
 void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
   Loops loops = sch.apply(GetLoops{pad});
@@ -220,8 +225,6 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   Loops y = sch.apply(Split{loops[2], {std::nullopt, tile.rows}});
   Loops x = sch.apply(Split{loops[3], {std::nullopt, tile.columns}});
   Loops window(loops.begin() + kSpatialAxes, loops.end());
-  // Rows that a condition leaves out are not worth a copy of the tile and its tails.
-  if (!conv.extent(2)) sch.apply(Annotate{y[0], annotation<"keep_whole">(), true});
   bool whole_rows = conv.extent(2).value_or(0) % tile.rows == 0;
   Loops outer = {loops[0], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
@@ -250,6 +253,10 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   bool shares_both = whole_rows && !plan.streams_weights && !plan.streams_image && !pads_blocks;
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
+  // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
+  bool rows_are_shared = shares_both || plan.streams_image;
+  if (has_conditions(conv) && !conv.extent(2))
+    sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
   if (plan.streams_weights)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
