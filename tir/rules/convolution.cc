@@ -91,6 +91,11 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   return conv;
 }
 
+// Returns whether products depend on conditions before the padding is inlined (ops/convolution.cc makes such).
+bool has_conditions(const Convolution& conv) {
+  return any_node(conv.block->body, [](const NodeRef& at) { return at.is<Call>(); });
+}
+
 // Schedules the padded copy of the image, with rows distributed over threads, or planes where rows are symbolic.
 void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
   Loops loops = sch.apply(GetLoops{pad});
@@ -234,7 +239,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
-  if (plan.padding_by_conditions && !padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
+  if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 
@@ -270,6 +275,10 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   bool shares_both = whole_rows && !plan.streams_weights && !plan.streams_image && !pads_blocks;
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
+  // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
+  bool rows_are_shared = shares_both || plan.streams_image;
+  if (has_conditions(conv) && !conv.extent(2))
+    sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
   if (plan.streams_weights)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
