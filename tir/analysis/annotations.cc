@@ -23,6 +23,8 @@ using enum AnnotationValue;
     "the tensor program whose result the block computed before fusion, where a schedule names it") \
   X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
     "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
+  X("stored", kBlock, kFlag, "tir/rules/default.cc", \
+    "the block's elements are stored, also where its readers could compute them: they read each many times or in another order") \
   X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
     "the operand of the block that is constant in all calls of the program; note_constants sets it") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
