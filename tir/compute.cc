@@ -52,10 +52,11 @@ Buffer ComputeBuilder::buffer(std::string name, DType dtype, std::vector<Expr> s
 }
 
 Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> shape,
-                               const std::function<Expr(Axes)>& value) {
+                               const std::function<Expr(Axes)>& value, Attrs annotations) {
   Buffer out = buffer(name, dtype, shape);
-  block(std::move(name), std::move(shape), {},
-        [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; });
+  block(
+      std::move(name), std::move(shape), {},
+      [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; }, std::move(annotations));
   return out;
 }
 
@@ -76,7 +77,7 @@ void ComputeBuilder::annotate(std::string name, AttrValue value) {
 }
 
 void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,
-                           const std::function<Bodies(Axes, Axes)>& bodies) {
+                           const std::function<Bodies(Axes, Axes)>& bodies, Attrs annotations) {
   std::vector<IterVar> iter_vars;
   std::vector<VarRef> loop_vars;
   std::vector<Expr> spatial_axes, reduced_axes, extents;
@@ -98,6 +99,7 @@ void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vec
                          .iter_vars = std::move(iter_vars),
                          .reads = std::move(accesses.reads),
                          .writes = std::move(accesses.writes),
+                         .annotations = std::move(annotations),
                          .init = built.init,
                          .body = built.body});
   for (size_t i = loop_vars.size(); i-- > 0;) stmt = loop(loop_vars[i], extents[i], stmt);

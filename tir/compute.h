@@ -28,7 +28,8 @@ class ComputeBuilder {
   VarRef scalar(std::string name, DType dtype = kInt64);
 
   // Adds a stage that computes out[i] = value(i).
-  Buffer compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value);
+  Buffer compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value,
+                 Attrs annotations = {});
   // Adds a stage that sets out[i] = init and then out[i] = combine(out[i], value(i, r)) for each r. When nothing is
   // reduced, out[i] = combine(init, value(i)).
   using Combine = std::function<Expr(const Expr& accumulated, const Expr& value)>;
@@ -43,7 +44,7 @@ class ComputeBuilder {
     Stmt body;
   };
   void block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,
-             const std::function<Bodies(Axes spatial, Axes reduced)>& bodies);
+             const std::function<Bodies(Axes spatial, Axes reduced)>& bodies, Attrs annotations = {});
   // Adds a block without axes around statements of any form (scans, sorts, data-dependent loops).
   void extern_block(std::string name, Stmt body);
   // Creates a buffer for block() and extern_block() to write. finish() decides whether it is an output.

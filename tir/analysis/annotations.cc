@@ -26,6 +26,8 @@ using enum AnnotationValue;
     "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
   X("layouts", kBlock, kLayouts, "tir/analysis/block_layouts.cc", \
     "the layouts of the block's spatial axes, its reduce axes and its operands; legalization sets it") \
+  X("stored", kBlock, kFlag, "tir/rules/default.cc", \
+    "the block's elements are stored, also where its readers could compute them: they read each many times or in another order") \
   X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
     "the operand of the block that is constant in all calls of the program; note_constants sets it") \
   X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
