@@ -6,6 +6,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -73,7 +74,8 @@ OpRow reduction(const std::string& name, const char* doc, const Domain& domain, 
                 ComputeBuilder b;
                 Buffer out = lower(b, b.inputs_of(op)[0], plan(op));
                 return b.finish({as_dtype(b, out, op.dtype(0), "T_" + name)});
-              }};
+              },
+          .layouts = layout_without_reduced};
 }
 
 // Makes the row of a reduction by one fold. It folds 16-bit floats in float32.

@@ -25,6 +25,8 @@ using enum AnnotationValue;
     "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
   X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
     "the operand of the block that is constant in all calls of the program; note_constants sets it") \
+  X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
+    "the block adds no product with `condition ? x : 0` where the condition fails, also if the other factor is infinite") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \

@@ -1,5 +1,5 @@
-// The schedule of convolutions over images in channel blocks (passes/block_channels.cc) as primitives: a register tile
-// of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
+// The schedule of convolutions over images in channel blocks (ops/convolution_layouts.cc) as primitives: a register
+// tile of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
 //
 // Extents need not be multiples of the tile: rows and columns of pixels that do not fill one form smaller tiles, also
 // where the image's extents are symbolic. A block of channels fills a vector.
@@ -212,6 +212,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(4));
   }
+  if (plan.padding_by_conditions && !padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 

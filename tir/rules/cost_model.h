@@ -14,7 +14,10 @@ constexpr int64_t kElementRegisters = 2;
 // The same for products in panels: one, or three where there are many registers, since earlier loads need some. With no
 // register left, LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
-// Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
+// Winograd's products have so many accumulators: enough to hide the latency of the FMA, and few enough that LLVM does
+// not spill them.
+constexpr int64_t kEnoughSums = 16;
+// They unroll this many channels, and fewer where so few registers are left that LLVM would spill.
 constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
 
 // ---- Tiles, in elements or vectors
@@ -59,11 +62,8 @@ constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights 
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
 constexpr int64_t kFewestPatchesOfNewWeight = 32;           // for fewer, transforming a weight in each run takes longer
-constexpr int64_t kFewestPixelsToPack = 16;  // of an image: for fewer, weights that are not constant stay as they are
-constexpr int64_t kFewestProductsToBlock = 64;  // of a sequence, for each element that is moved into or out of blocks
-constexpr int64_t kMostMergedGroups = 2;        // of a convolution, into one whose channels fill blocks
-constexpr int64_t kTypicalChannels = 64;        // in and out of a Winograd convolution, for the size of its groups
-constexpr int64_t kGuessedPixels = 56;          // of a symbolic extent of an image: ResNet's first stage
+constexpr int64_t kTypicalChannels = 64;  // in and out of a Winograd convolution, for the size of its groups
+constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: ResNet's first stage
 constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
