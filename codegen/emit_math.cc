@@ -75,14 +75,14 @@ Lanes tanh(const Lanes& x) {
   return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
 }
 
-// 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n. For n > 0, numerator and denominator are multiplied by 2^-n, so that
-// neither overflows. Never forming e^-x itself saves a rounding. Below 2^-126 the result needs a second factor.
+// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), in which all but the result are normal numbers. From x = 43 on, e^-x
+// does not count. Scaling by a sum of integers could turn NaN into a number, so it comes in once more.
 Lanes sigmoid(const Lanes& x) {
-  Exponential e = exponential(at_most(at_least(-x, -105), 105));
-  Lanes is_negative = e.n < 0;
-  Lanes small = power_of_two(at_least(select(is_negative, e.n, 0 - e.n), -126));
-  Lanes denominator = fma(e.fraction, select(is_negative, small, 1), small) + 1;
-  return select(is_negative, 1, small) / denominator * power_of_two(at_most(126 - e.n, 0));
+  constexpr double kScale = 0x1p-64;
+  Lanes t = at_most(at_least(x, -105), 43);
+  Exponential e = exponential(-t);
+  Lanes scaled = (fma(e.fraction, kScale, kScale).bits() + (e.n << 23)).floats();
+  return 1 / (fma(t, 0, scaled) + kScale) * kScale;
 }
 
 // erf(x) = 1 - e^r with r = log(erfc(t)) = -t q(t), t = |x|, as one formula everywhere: e^r is 2^n (1 + fraction), so

@@ -67,6 +67,7 @@ class ValueEmitter {
   Lanes widen_small(const SmallFloat& format, const Lanes& bits);
   Lanes to_small_float(const SmallFloat& format, const Lanes& x);
   Value saturated_lanes(Value value, DType to);
+  Value saturated_wide_lanes(Value value, DType to);
   Value round_to_odd(Value value);  // float64 to float32, so that rounding again is exact
   Value call_libm(const std::string& function, const std::vector<Value>& args);
 

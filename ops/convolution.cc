@@ -10,6 +10,8 @@
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
+#include "tir/analysis/annotations.h"
+#include "tir/analysis/block_layouts.h"
 
 namespace relaxc {
 
@@ -79,6 +81,19 @@ std::string block_name(std::string_view kind, const Conv& conv, std::string data
   return fmt::format("conv{}d_{}{}", conv.spatial, kind, data_layout);
 }
 
+// Returns whether a tap of a window with dilations, r = [channel, taps...], may meet the data at a position i, for
+// images whose extents the run decides: in rows at that position, in columns at any. The padded copy has zeros where it
+// does not, so a schedule may leave the products out. Nullopt where no taps are far enough apart for that to pay.
+std::optional<Expr> meets_data(const Conv& conv, Axes i, Axes r) {
+  const bool is_image = conv.spatial == 2 && conv.data_layout.block_of(1) > 1 && conv.padding.any();
+  const bool is_open = is_image && (!as_int(conv.in[0]) || !as_int(conv.in[1]));
+  if (!is_open || std::max(conv.dilation[0], conv.dilation[1]) == 1) return std::nullopt;
+  const Expr row = i[2] * conv.strides[0] + r[1] * conv.dilation[0] - conv.padding.before[0];
+  const Expr first = r[2] * conv.dilation[1] - conv.padding.before[1];
+  const Expr last = first + (conv.out[1] - 1) * conv.strides[1];
+  return row >= int_imm(0) && row < conv.in[0] && last >= int_imm(0) && first < conv.in[1];
+}
+
 // Makes the reduction block. Its loops over the result and over the window are in the order of their layouts, and
 // window_layout is the weight's without the output channels. `source` has the padded data. weight_at returns the
 // weight's plain indices from the output channel and the plain indices in the window, [C / groups, spatial...].
@@ -96,10 +111,15 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Lay
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
     std::vector<Expr> indices = {i[0], first + r[0]};
     for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
-    return cast_to(load(source, conv.data_layout.from_plain_index(indices, facts)), dtype) *
+    Expr data = load(source, conv.data_layout.from_plain_index(indices, facts));
+    if (auto meets = meets_data(conv, i, r)) data = if_then_else(*meets, data, zero(dtype_of(data)));
+    return cast_to(data, dtype) *
            cast_to(load(weight, conv.weight_layout.from_plain_index(weight_at(i[1], r), facts)), dtype);
   };
   Buffer out = b.reduce(name, dtype, result, reduced, zero(dtype), combine_sum, product_at);
+  const BlockLayouts layouts{conv.out_layout, window_layout, {conv.data_layout, conv.weight_layout}};
+  const bool is_plain = conv.data_layout.is_plain() && conv.out_layout.is_plain() && conv.weight_layout.is_plain();
+  if (!is_plain) b.annotate(annotation<"layouts">(), layouts_attr(layouts));
   return as_dtype(b, out, conv.out_dtype, name + "_cast");
 }
 

@@ -23,6 +23,9 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 // ---- Tiles, in elements or vectors
 
 constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
+constexpr int64_t kFewestWholeLanes = 8;      // of a transpose's tile that leaves no rest; shorter ones cost more
+constexpr int kGatheringBits = 512;           // vectors that gather faster than a loop does, with masks
+constexpr int kFewestGatheredBits = 32;       // of elements that an instruction gathers
 constexpr int64_t kScanVectors = 4;           // side by side, where each step of a scan goes to another row
 constexpr int64_t kSymbolicScanVectors = 2;   // that many where a vector more may be masked out whole
 constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer
@@ -45,10 +48,14 @@ constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tun
 
 // ---- Windows, of pooling and depthwise convolutions
 
-constexpr int64_t kMostWindowSteps = 64;    // instructions of an unrolled window
-constexpr int64_t kMostWindowRows = 4;      // that share what their windows read
-constexpr int64_t kMostLaneStride = 4;      // between the lanes of a vector, which is picked from whole vectors
-constexpr int64_t kFewestStridedBits = 32;  // of their elements
+constexpr int64_t kMostWindowSteps = 64;        // instructions of an unrolled window
+constexpr int64_t kMostWindowTileSteps = 350;   // the same of all rows of a tile
+constexpr int64_t kMostWindowRows = 7;          // that share what their windows read
+constexpr int64_t kMostSymbolicWindowRows = 4;  // the same where there is code for each number that the last tile has
+constexpr int64_t kFewestTapsOfCopy = 9;        // of a window, for each element that a copy with its border makes
+constexpr int64_t kRowTilesInBand = 8;          // that copy the border of an image together
+constexpr int64_t kMostLaneStride = 4;          // between the lanes of a vector, which is picked from whole vectors
+constexpr int64_t kFewestStridedBits = 32;      // of their elements
 
 // ---- Caches
 
