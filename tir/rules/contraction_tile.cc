@@ -38,11 +38,11 @@ int64_t most_rows_in_block(int64_t row_bytes, const Target& target) {
 
 // Returns the number of row tiles in a block of rows. Blocks are distributed over threads, so the last one should not
 // be smaller. Returns 0 if there are few rows, so that panels are distributed instead.
-int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile, int64_t row_bytes,
-                           const Target& target) {
+int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, int64_t batch, const ContractionTile& tile,
+                           int64_t row_bytes, const Target& target) {
   int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes, target) / tile.rows);
   if (!rows) return most;
-  int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * assumed_cores(target);
+  int64_t tiles = ceil_div(*rows, tile.rows), shares = ceil_div(kSharesPerCore * assumed_cores(target), batch);
   if (tiles < shares && panels >= shares / kSharesOfPanels) return 0;
   most = std::min(most, ceil_div(tiles * panels, shares));
   int64_t best = most;
@@ -207,11 +207,22 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
                       const Target& target, Decisions& decisions) {
   if (!tile.has_rows) return;
   int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.epilogue) ? 1 : 0);
+  // Rows that lie a multiple of a way of the L1 cache apart drive each other out of it.
+  const int64_t operand_bytes = row_bytes * tile.num_panels.value_or(0) * tile.columns();
+  const bool share_a_set = row_bytes % std::max<int64_t>(1, target.l1.bytes / target.l1.ways) == 0;
+  if (share_a_set && operand_bytes > 0 && operand_bytes <= target.l2_of_core())
+    rows = std::min<int64_t>(rows, target.l1.ways);
   std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.row_vectors(), target));
   tile.rows = static_cast<int>(decisions.number("rows", candidates, rows));
   int64_t columns = product.extent(tile.column_axis).value_or(INT32_MAX);
   int64_t panels = ceil_div(columns, tile.panels * tile.columns());
-  int64_t tiles = row_tiles_in_block(num_rows, panels, tile, row_bytes, target);
+  int64_t batch = 1;  // products that threads share, too
+  for (size_t a = 0; a < product.block->iter_vars.size(); ++a) {
+    const bool is_other = a != tile.row_axis && a != tile.column_axis && a != tile.band_axis;
+    if (is_other && product.block->iter_vars[a].kind == IterKind::kSpatial)
+      batch = std::clamp<int64_t>(batch * std::min(product.extent(a).value_or(1), kMostSum), 1, kMostSum);
+  }
+  int64_t tiles = row_tiles_in_block(num_rows, panels, batch, tile, row_bytes, target);
   tile.row_tiles = decisions.number("row_tiles", numbers_between(0, std::max(tiles, kMostRowTiles)), tiles);
 }
 
