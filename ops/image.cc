@@ -3,15 +3,17 @@
 // A result element is a weighted sum of taps around a source coordinate, axis by axis. Coordinates are computed in
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
 #include <algorithm>
+#include <map>
 
 #include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "ops/data_layout.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/taps.h"
+#include "ops/window.h"
 
 namespace relaxc {
 
@@ -62,7 +64,9 @@ class Resize {
     DType dtype = op_.dtype(0), sum_dtype = dtype == kFloat64 ? kFloat64 : kFloat32;
     if (attrs_.antialias && attrs_.method != "nearest") return lower_antialiased(b, sum_dtype);
     if (attrs_.method != "nearest") return lower_axis_by_axis(b, sum_dtype);
-    return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) { return extrapolated(i, nearest(i)); })});
+    std::map<int64_t, Buffer> positions = nearest_positions(b);
+    return b.finish(
+        {b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) { return extrapolated(i, nearest(i, positions)); })});
   }
 
  private:
@@ -117,16 +121,29 @@ class Resize {
       return floor_div(i, static_cast<int64_t>(ratio));
     return std::nullopt;
   }
-  Expr nearest(Axes i) const {
+  // Adds a table of the nearest positions along each axis that has no simpler index.
+  std::map<int64_t, Buffer> nearest_positions(ComputeBuilder& b) const {
+    std::map<int64_t, Buffer> result;
+    for (int64_t axis : axes_) {
+      if (stays(axis) || whole_number_nearest(axis, int_imm(0))) continue;
+      const Expr& dim = op_.shape(0)[axis];
+      const DType dtype = position_dtype(dim);
+      result.emplace(axis, stored(b, "T_position", dtype, {op_.shape(1)[axis]}, [&](Axes i) {
+                       Expr whole = to_whole(attrs_.rounding_method, coordinate(axis, i[0]));
+                       return cast_to(clamp_index(cast_to(whole, kInt64), dim), dtype);
+                     }));
+    }
+    return result;
+  }
+  Expr nearest(Axes i, const std::map<int64_t, Buffer>& positions) const {
     std::vector<Expr> source = i;
     for (int64_t axis : axes_) {
-      if (auto position = whole_number_nearest(axis, i[axis])) {
-        source[axis] = min(*position, op_.shape(0)[axis] - 1);
-        continue;
+      auto table = positions.find(axis);
+      if (table != positions.end()) {
+        source[axis] = cast_to(at(table->second, {i[axis]}), kInt64);
+      } else if (!stays(axis)) {
+        source[axis] = min(*whole_number_nearest(axis, i[axis]), op_.shape(0)[axis] - 1);
       }
-      Expr x = coordinate(axis, i[axis]);
-      Expr whole = to_whole(attrs_.rounding_method, x);
-      source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
     }
     return load(inputs_[0], source);
   }
@@ -142,10 +159,13 @@ class Resize {
     std::vector<Expr> shape = op_.shape(0);
     for (size_t k = 0; k + 1 < axes.size(); ++k) {
       shape[axes[k]] = op_.shape(1)[axes[k]];
-      x = b.compute("T_resized", dtype, shape, [&](Axes i) { return weighted(i, x, axes[k], dtype); });
+      const std::vector<TapTable> taps = taps_of(b, axes[k], dtype);
+      x = b.compute("T_resized", dtype, shape, [&](Axes i) { return weighted(i, x, axes[k], taps); });
     }
+    std::vector<TapTable> taps;
+    if (!axes.empty()) taps = taps_of(b, axes.back(), dtype);
     return b.finish({b.compute("T_resize", op_.dtype(0), op_.shape(1), [&](Axes i) {
-      Expr value = axes.empty() ? load(x, i) : weighted(i, x, axes.back(), dtype);
+      Expr value = axes.empty() ? load(x, i) : weighted(i, x, axes.back(), taps);
       return extrapolated(i, cast_to(value, op_.dtype(0)));
     })});
   }
@@ -214,20 +234,33 @@ class Resize {
     if (how == "nearly_ceil") return rounded(ops::kScalarCeil, x - real(kNear));
     return rounded(how == "floor" ? ops::kScalarFloor : ops::kScalarCeil, x);
   }
-  // Returns the sum over the taps of one axis. Weights are bound to variables, which the sum of several axes repeats.
-  Expr weighted(Axes i, const Buffer& x, int64_t axis, DType dtype) const {
-    Expr place = coordinate(axis, i[axis]);
-    std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(place) : cubic_taps(place, attrs_.cubic_alpha);
-    if (attrs_.exclude_outside) normalize(taps, op_.shape(0)[axis]);
-    std::vector<std::pair<VarRef, Expr>> weights;
+  // Adds the tables of an axis, one for each tap.
+  std::vector<TapTable> taps_of(ComputeBuilder& b, int64_t axis, DType dtype) const {
+    const Expr &dim = op_.shape(0)[axis], &size = op_.shape(1)[axis];
+    const DType narrow = position_dtype(dim);
+    auto tap = [&](Axes i, size_t k) {
+      Expr place = coordinate(axis, i[0]);
+      std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(place) : cubic_taps(place, attrs_.cubic_alpha);
+      if (attrs_.exclude_outside) normalize(taps, dim);
+      return taps[k];
+    };
+    std::vector<TapTable> result;
+    for (size_t k = 0; k < (attrs_.method == "linear" ? 2 : 4); ++k) {
+      Buffer position = stored(b, "T_position", narrow, {size},
+                               [&](Axes i) { return cast_to(clamp_index(tap(i, k).position, dim), narrow); });
+      Buffer weight = stored(b, "T_weight", dtype, {size}, [&](Axes i) { return cast_to(tap(i, k).weight, dtype); });
+      result.push_back({position, weight});
+    }
+    return result;
+  }
+  // Returns the sum over the taps of one axis.
+  static Expr weighted(Axes i, const Buffer& x, int64_t axis, const std::vector<TapTable>& taps) {
     std::optional<Expr> sum;
-    for (const Tap& tap : taps) {
-      weights.emplace_back(make_var("weight", prim_type(dtype)), cast_to(tap.weight, dtype));
-      Expr element = load(x, with_item(i, axis, clamp_index(tap.position, op_.shape(0)[axis])));
-      Expr term = weights.back().first * cast_to(element, dtype);
+    for (const TapTable& tap : taps) {
+      Expr weight = tap.weight({i[axis]});
+      Expr term = weight * cast_to(load(x, with_item(i, axis, tap.position({i[axis]}))), dtype_of(weight));
       sum = sum ? *sum + term : term;
     }
-    for (size_t w = weights.size(); w-- > 0;) sum = let(weights[w].first, weights[w].second, *sum);
     return *sum;
   }
   // Taps outside of the tensor have no weight, and the weights of the others sum to one.
@@ -250,55 +283,19 @@ class Resize {
 template <int N>
 Type infer_resize_images(const OpCall& op) {
   auto attrs = op.attrs<ResizeImageAttrs<N>>();
-  Layout layout(op, attrs.layout, data_layout_of(N), "layout");
+  Layout layout = read_layout(op, attrs.layout, data_layout_of(N), "layout");
   require_rank(op, 0, layout.rank());
   std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
   if (size.size() == 1) size.assign(N, size[0]);
   if (size.size() != N) op.fail("{} sizes for {} spatial dims", size.size(), N);
   std::copy(size.begin(), size.end(), shape.begin() + 2);
-  return tensor_type(layout.from_plain(op, shape), attrs.out_dtype.value_or(op.dtype(0)));
+  return tensor_type(dims_in(op, layout, shape), attrs.out_dtype.value_or(op.dtype(0)));
 }
-// Brings images of any layout into the plain one, and back. Channels may be in blocks, as in "NCHW16c".
-class PlainImages {
- public:
-  PlainImages(const OpCall& op, const std::string& layout, std::string_view plain)
-      : op_(op), layout_(op, layout, plain, "layout"), block_(block_of_layout(layout)) {
-    if (block_) return;
-    if (layout_.rank() != std::ssize(plain)) op.unsupported("layout '{}'; convert it with R.layout_transform", layout);
-    order_ = *as_ints(layout_.from_plain(op, int_imms(int_range(0, std::ssize(plain)))));
-  }
-  Expr to_plain(const Expr& x, Builder& b) const {
-    if (!block_) return permuted(x, inverse(), b);
-    std::vector<Expr> shape = layout_.to_plain(*known_shape(x.type()));
-    return b.op("reshape", {permuted(x, {0, 1, 4, 2, 3}, b), shape_expr(std::move(shape))});
-  }
-  Expr from_plain(const Expr& x, Builder& b) const {
-    if (!block_) return permuted(x, order_, b);
-    std::vector<Expr> shape = with_new_item(*known_shape(x.type()), 2, int_imm(*block_));
-    shape[1] = layout_.from_plain(op_, *known_shape(x.type()))[1];
-    return permuted(b.op("reshape", {x, shape_expr(std::move(shape))}), {0, 1, 3, 4, 2}, b);
-  }
-  const Layout& layout() const { return layout_; }
-
- private:
-  static Expr permuted(const Expr& x, const std::vector<int64_t>& axes, Builder& b) {
-    return std::ranges::is_sorted(axes) ? x : b.op("permute_dims", {x}, AxesAttrs{axes});
-  }
-  std::vector<int64_t> inverse() const {
-    std::vector<int64_t> result(order_.size());
-    for (size_t d = 0; d < order_.size(); ++d) result[order_[d]] = static_cast<int64_t>(d);
-    return result;
-  }
-  const OpCall& op_;
-  Layout layout_;
-  std::optional<int64_t> block_;
-  std::vector<int64_t> order_;  // the plain axes in the layout's order
-};
 // The general form of resizing, on images in the plain layout.
 template <int N>
 Expr decompose_resize_images(const OpCall& op, Builder& b) {
   auto attrs = op.attrs<ResizeImageAttrs<N>>();
-  const PlainImages images(op, attrs.layout, data_layout_of(N));
+  const Layout layout = read_layout(op, attrs.layout, data_layout_of(N), "layout");
   const std::string& mode = attrs.coordinate_transformation_mode;
   std::string rounding = attrs.rounding_method;
   if (rounding.empty()) rounding = mode == "align_corners" ? "round" : "floor";
@@ -319,9 +316,11 @@ Expr decompose_resize_images(const OpCall& op, Builder& b) {
   // Interpolated integers are rounded once, to the result's dtype.
   bool is_early = dtype != op.dtype(0) && general.method != "nearest" && dtype.is_float() && !op.dtype(0).is_float();
   Expr x = is_early ? b.op("astype", {op.arg(0)}, DTypeAttrs{dtype}) : op.arg(0);
-  std::vector<Expr> shape = images.layout().to_plain(*known_shape(infer_resize_images<N>(op)));
-  Expr result = b.op("image.resize", {images.to_plain(x, b), shape_expr(std::move(shape))}, general);
-  result = images.from_plain(result, b);
+  std::vector<Expr> shape = layout.to_plain(*known_shape(infer_resize_images<N>(op)));
+  Expr result =
+      b.op("image.resize", {to_plain_order(x, layout, layout.to_plain(op.shape(0)), b), shape_expr(std::move(shape))},
+           general);
+  result = to_layout(result, layout, b);
   return tensor_dtype(result.type()) == dtype ? result : b.op("astype", {result}, DTypeAttrs{dtype});
 }
 template <int N>
@@ -396,7 +395,8 @@ std::vector<OpRow> image_ops() {
        .attrs = op_attrs<ResizeAttrs>(),
        .pattern = OpPattern::kInjective,
        .infer = infer_resize,
-       .legalize = [](const OpCall& op) { return Resize(op).lower(); }},
+       .legalize = [](const OpCall& op) { return Resize(op).lower(); },
+       .layouts = layout_of_resize},
       resize_images<2>(),
       resize_images<3>(),
       by_element({.name = "relax.nn.pixel_shuffle",

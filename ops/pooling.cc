@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "support/checked_math.h"
@@ -22,7 +23,7 @@ struct PoolLayouts {
 };
 template <int N, class A>
 PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
-  return {Layout(op, attrs.layout, data_layout_of(N), "layout"),
+  return {read_layout(op, attrs.layout, data_layout_of(N), "layout"),
           result_layout(op, attrs.out_layout, attrs.layout, data_layout_of(N))};
 }
 
@@ -39,7 +40,7 @@ struct Pool {
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
   Expr reach(size_t d) const { return (result[d + 2] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
-  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, result), op.dtype(0)); }
+  Type type(const OpCall& op) const { return tensor_type(dims_in(op, layouts.out, result), op.dtype(0)); }
   // Returns whether all windows lie inside the data.
   bool is_inside() const {
     for (size_t d = 0; (ceil_mode || partial_window) && d < spatial; ++d) {
@@ -101,7 +102,7 @@ Pool check_pool(const OpCall& op, const A& attrs, const PoolLayouts& layouts) {
 // Checks a call whose data is [N, C, spatial...].
 template <class A>
 Pool check_plain_pool(const OpCall& op) {
-  const Layout plain(op.shape(0).size());
+  const Layout plain = Layout::of_rank(op.shape(0).size());
   return check_pool(op, op.attrs<A>(), {plain, plain});
 }
 template <int N>
@@ -128,7 +129,7 @@ Buffer window_fold(
     for (size_t d = 0; d < pool.spatial; ++d) padded.push_back(pool.reach(d));
     source = pad_stage(b, op, source, pool.layouts.data, pool.padding.before, padded, neutral(op.dtype(0)));
   }
-  std::vector<Expr> result = pool.layouts.out.from_plain(op, pool.result);
+  std::vector<Expr> result = dims_in(op, pool.layouts.out, pool.result);
   return b.reduce(name, dtype, result, int_imms(pool.size), neutral(dtype), combine, [&](Axes axes, Axes r) {
     std::vector<Expr> i = pool.layouts.out.to_plain_index(axes), indices = {i[0], i[1]};
     for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
@@ -190,7 +191,8 @@ OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const 
           .pattern = OpPattern::kAnchor,
           .infer = [](const OpCall& op) { return check_window_pool<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
-          .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); }};
+          .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); },
+          .layouts = layout_of_windows};
 }
 
 Type infer_lp_pool(const OpCall& op) {
@@ -281,7 +283,7 @@ Pool forward_pool(const OpCall& op) {
 Type infer_pool_backward(const OpCall& op, const Pool& pool) {
   kFloats.check(op, op.dtype(1));
   require_same_dtype(op, 0, 1);
-  std::vector<Expr> expected = pool.layouts.out.from_plain(op, pool.result);
+  std::vector<Expr> expected = dims_in(op, pool.layouts.out, pool.result);
   require_rank(op, 0, std::ssize(expected));
   require_same_dims(op, op.shape(0), expected, "of output_grad and of the pool's result");
   return tensor_type(op.shape(1), op.dtype(1));
@@ -334,7 +336,7 @@ struct AdaptivePool {
   PoolLayouts layouts;
   Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
   Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
-  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, out), op.dtype(0)); }
+  Type type(const OpCall& op) const { return tensor_type(dims_in(op, layouts.out, out), op.dtype(0)); }
   // Returns the size of the windows of a dim when all have the same; they are then read without a guard.
   std::optional<Expr> window(size_t d) const {
     if (same_node(in[d], out[d])) return int_imm(1);
@@ -356,7 +358,7 @@ AdaptivePool check_adaptive(const OpCall& op) {
 }
 PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
   const Layout &data = pool.layouts.data, &out = pool.layouts.out;
-  std::vector<Expr> result = out.from_plain(op, pool.out), extents;
+  std::vector<Expr> result = dims_in(op, out, pool.out), extents;
   for (size_t d = 2; d < pool.in.size(); ++d)
     extents.push_back(pool.window(d).value_or(floor_div(pool.in[d], pool.out[d]) + 2));
   auto [b, x] = OpProgram(op);
@@ -388,7 +390,8 @@ OpRow adaptive_avg_pool() {
           .pattern = OpPattern::kAnchor,
           .infer = [](const OpCall& op) { return check_adaptive<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
-          .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); }};
+          .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); },
+          .layouts = layout_of_windows};
 }
 
 // The largest element of a window is that of its rows' largest ones, which neighbouring windows share. So is the mean

@@ -173,11 +173,15 @@ class LaneRewriter {
         Expr b = masked(not_(condition), [&] { return widen(expr(node->args[2])); });
         return select(condition, a, b, e.span());
       }
-      // Instructions on whole vectors cannot be widened_var.
-      if (find_builtin(op_name(e))) throw NoVectorForm();
+      // Instructions on whole vectors cannot be widened. The bits of an element as another type are no such
+      // instruction.
+      const DType dtype = dtype_of(e);
+      const bool is_same_size = op_name(e) == ops::kReinterpret && !dtype.is_handle() &&
+                                dtype_of(node->args[0]).bits == dtype.bits && !dtype_of(node->args[0]).is_handle();
+      if (find_builtin(op_name(e)) && !is_same_size) throw NoVectorForm();
       Call copy = *node;
       for (Expr& arg : copy.args) arg = widen(expr(arg));
-      return make(std::move(copy), prim_type(dtype_of(e).with_lanes(lanes_)), e.span());
+      return make(std::move(copy), prim_type(dtype.with_lanes(lanes_)), e.span());
     }
     throw NoVectorForm();
   }

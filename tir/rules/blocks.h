@@ -15,10 +15,9 @@ struct ElementwisePlan {
   int64_t piece = 0;  // vectors that a thread takes of one long loop; 0: threads share the loops around it
   bool has_whole_pieces = false;
   // The loop along which an operand has its neighbours, where the last one has those of the result (a transpose). Both
-  // are cut into tiles, whose columns are gathered.
+  // are cut into tiles, whose columns are gathered, or which are transposed in registers.
   std::optional<size_t> rows = {};
-  int64_t tile = 1;          // rows of a tile
-  bool copies_tile = false;  // before its columns are gathered
+  int64_t tile = 1;  // rows of a tile
 };
 ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& facts, const Target& target,
                                    Decisions& decisions);

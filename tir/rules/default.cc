@@ -42,7 +42,20 @@ bool is_cheap(const Expr& value) {
 // Returns whether each point of the axes computes an element of an internal buffer, so that readers can compute it.
 bool can_be_inlined(Schedule& sch, const Block& block) {
   const BufferStore* store = single_store(block);
+  if (block.annotations.get_bool(annotation<"stored">(), false)) return false;
   return store && !reduces(block) && is_at(store->indices, block.iter_vars) && !sch.tree("").is_param(store->buffer);
+}
+
+// Returns whether the reader would compute an element again and again: the load does not depend on an axis around
+// others on which it depends. What depends on outer axes alone moves out of the inner loops.
+bool repeats_along_outer_axis(const Block& reader, const BufferLoad& load) {
+  bool is_missing = false;
+  for (const IterVar& axis : reader.iter_vars) {
+    bool is_used = std::ranges::any_of(load.indices, [&](const Expr& index) { return uses_var(index, axis.var); });
+    if (is_used && is_missing) return true;
+    is_missing = is_missing || (!is_used && !is_int(axis.domain.extent, 1));
+  }
+  return false;
 }
 
 bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
@@ -53,17 +66,18 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   return std::ranges::all_of(readers, [&](const BlockRV& reader_rv) {
     Ref<Block> reader = cast<Block>(sch.get(reader_rv));
     int loads = 0;
-    bool axis_by_axis = true;
+    bool axis_by_axis = true, repeats = false;
     walk(reader->body, [&](const BufferLoad& load) {
       if (!same_node(load.buffer, store->buffer)) return;
       ++loads;
+      repeats = repeats || repeats_along_outer_axis(*reader, load);
       for (const Expr& index : load.indices) axis_by_axis = axis_by_axis && (index.is<Var>() || index.is<IntImm>());
     });
     // Loops inside of the reader may read an element any number of times; a product reads each many times and needs
     // its operands in the layout that they have; a window (pooling) reads an element for several outputs, but the
     // conditions of its border hold in most tiles.
     if (holds<For, While>(reader->body) || (is_contraction(*reader) && !reads_windows(reader))) return false;
-    return cheap || (readers.size() == 1 && loads == 1 && (axis_by_axis || !reduces(*reader)));
+    return cheap || (readers.size() == 1 && loads == 1 && !repeats && (axis_by_axis || !reduces(*reader)));
   });
 }
 

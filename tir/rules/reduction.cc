@@ -177,9 +177,9 @@ bool is_parallel(const Nest& nest, const Target& target) {
 
 // Returns how many of the loops, from the outside, have enough iterations for all threads. The others stay loops of
 // their own, whose border is cut off.
-size_t enough_for_threads(const Schedule& sch, const Loops& loops) {
+size_t enough_for_threads(const Schedule& sch, const Loops& loops, int64_t most_shares) {
   size_t count = 0;
-  for (int64_t shares = 1; count < loops.size() && shares < cost_model::kFewestCores; ++count)
+  for (int64_t shares = 1; count < loops.size() && shares < most_shares; ++count)
     shares *= extent_of(sch, loops[count]).value_or(1);
   return count;
 }
@@ -246,7 +246,8 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
     for (size_t i = producers.size(); i-- > 0;) make_in_band(sch, producers[i], shared[outside - 1], tile);
     shared.resize(outside);
   }
-  if (tile.window > 0) shared.resize(enough_for_threads(sch, shared));
+  // Tails of loops that are not fused are code of their own, and indices in them are sums.
+  shared.resize(enough_for_threads(sch, shared, tile.window > 0 ? cost_model::kFewestCores : cost_model::kLoopShares));
   fuse_parallel(sch, shared, tile.parallel);
 }
 
