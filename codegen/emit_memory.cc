@@ -236,6 +236,16 @@ Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dty
   return condition ? guarded(condition, ops_.type(dtype.element()), read) : read();
 }
 
+// Reads a zero elsewhere where the condition does not hold: a branch around each load would cut a loop into pieces.
+Value FunctionEmitter::load_or_zero(const Buffer& buffer, Value offset, DType dtype, Value condition) {
+  llvm::Type* type = ops_.memory_type(dtype);
+  const std::string name = fmt::format("relaxc_zero_{}", to_string(dtype));
+  llvm::GlobalVariable* zero = kernel_.module.getNamedGlobal(name);
+  if (!zero) zero = make_global(kernel_.module, llvm::Constant::getNullValue(type), name);
+  Value address = b_.CreateSelect(condition, pointer(buffer, offset, false), zero);
+  return ops_.from_memory(b_.CreateAlignedLoad(type, address, element_alignment(dtype)), dtype);
+}
+
 Value FunctionEmitter::load_strided(const Buffer& buffer, const Place& place, DType dtype, Value active) {
   constexpr int64_t kMostVectors = 4;  // that hold the lanes of one
   constexpr int kLeastBits = 32;
@@ -301,8 +311,9 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
   bool is_regular = !where.distances;
   if (is_regular && where.stride == 1) return load_contiguous(load.buffer, where.offset, dtype, active);
   if (is_regular && where.stride == 0) {
-    Value condition = active ? b_.CreateOrReduce(active) : nullptr;
-    Value all = ops_.splat(load_scalar(load.buffer, where.offset, dtype, condition), where.lanes);
+    Value one = active ? load_or_zero(load.buffer, where.offset, dtype.element(), b_.CreateOrReduce(active))
+                       : load_scalar(load.buffer, where.offset, dtype, nullptr);
+    Value all = ops_.splat(one, where.lanes);
     return active ? b_.CreateSelect(active, all, llvm::Constant::getNullValue(all->getType())) : all;
   }
   if (!is_regular || dtype.is_scalable()) {

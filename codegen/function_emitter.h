@@ -91,6 +91,7 @@ class FunctionEmitter {
   llvm::Type* element_type(const Buffer& buffer);  // in memory
   Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
   // Loads lanes that are a few elements apart as the vectors that hold them; null where that is not faster.
+  Value load_or_zero(const Buffer& buffer, Value offset, DType dtype, Value condition);
   Value load_strided(const Buffer& buffer, const Place& place, DType dtype, Value active);
   // Loads lanes whose distance is known at run time only one by one, which takes half the time of a gather; null for
   // other lanes.

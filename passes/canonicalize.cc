@@ -193,12 +193,23 @@ std::optional<std::pair<std::vector<Expr>, std::vector<Expr>>> dims_of_product(c
   if (!is_float(site.value)) return std::nullopt;
   return std::pair{*x, *y};
 }
+// Returns whether the value will be constant: weights of recurrent layers are parts of one until they are folded.
+bool follows_from_constants(const Expr& value, const Site& site) {
+  if (value.is<Constant>() || value.is<ShapeExpr>() || value.is<IntImm>()) return true;
+  if (const Tuple* all = value.as<Tuple>())
+    return std::ranges::all_of(all->items, [&](const Expr& item) { return follows_from_constants(item, site); });
+  const Binding* binding = find_value(site.bindings, value.get());
+  if (!binding) return false;
+  if (!binding->value.is<Call>()) return !binding->value.is<Var>() && follows_from_constants(binding->value, site);
+  return std::ranges::all_of(binding->value.as<Call>()->args,
+                             [&](const Expr& arg) { return follows_from_constants(arg, site); });
+}
 // A single row, or a few, take less time than a transpose. Their products are summed along the matrix's own rows.
 std::optional<Expr> few_rows(const Site& site) {
   constexpr int64_t kFewRows = 8;
   const Call* transposed = site.arg_call(1, ops::kPermuteDims);
   auto dims = dims_of_product(site);
-  if (!dims || !transposed || transposed->args[0].is<Constant>()) return std::nullopt;
+  if (!dims || !transposed || follows_from_constants(transposed->args[0], site)) return std::nullopt;
   auto rows = as_int(dims->first[dims->first.size() - 2]);
   if (dims->first.size() > 2 || !rows || *rows >= kFewRows || axes_of(*transposed, 2)[0] != 1) return std::nullopt;
   return product_of_rows(site.call.args[0], transposed->args[0], site.builder);

@@ -33,7 +33,7 @@ CONV2D = [
     (72, 72, 5, 56, 's2 g72'), (672, 672, 5, 14, 's2 g672'), (96, 96, 7, 56, 'g96'), (384, 384, 7, 14, 'g384'),
     (768, 768, 7, 7, 'g768'), (256, 256, 3, 28, 'd2 g256'), (37, 37, 3, 28, 'g37'), (64, 64, (1, 9), 28, 'g64'),
     (64, 64, (9, 1), 28, 'g64'), (64, 64, 13, 28, 'g64'), (32, 64, 3, 56, 'g32'), (3, 3, 9, 224, 'g3'),
-    (58, 58, 3, 28, 'n4 g58'),
+    (58, 58, 3, 28, 'n4 g58'), (40, 40, 5, (19, 45), 'g40'), (24, 24, 7, 112, 's2 g24'), (1, 1, 5, 200),
 ]
 CONV1D = [
     (80, 512, 3, 1500), (512, 512, 3, 1500, 's2'), (1, 512, 10, 16000, 's5 p0'), (512, 512, 3, 800, 's2 p0'),
@@ -100,11 +100,15 @@ def convolution(row, dims, transposed=False):
         pairs = [taps(*args, stride, dilation, pad) for *args, pad in zip(images[2:], results[2:], kernel, pads)]
         return 2 * ins[0][0] * channels * features // groups * math.prod(pairs)
 
+    is_depthwise = groups > 1 and shape[1] == 1
+    reason = ''
+    if is_depthwise and not transposed and image[-1] // stride < 16:
+        reason = 'a row of the result does not fill a vector, and a small image is mostly border'
     name = f"{'deconv' if transposed else 'conv'}{dims}d_{channels}-{features}_k{spelled(kernel)}_{spelled(image)}"
     name = '_'.join([name] + (row[4].split() if len(row) > 4 else []))
     return Form(name, 'ConvTranspose' if transposed else 'Conv',
                 [x(f"n={options.get('n', 1)} {channels} {spatial}"), weight(*shape, *kernel), weight(features)],
-                attributes, operations)
+                attributes, operations, reason=reason)
 
 
 FORMS = [convolution(row, dims) for dims, rows in ((2, CONV2D), (1, CONV1D), (3, CONV3D)) for row in rows]

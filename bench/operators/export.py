@@ -56,7 +56,8 @@ def export(form, folder, pattern):
         onnx.save(form.model(is_symbolic, types), path)
         op = form.op if isinstance(form.op, str) else 'nodes'
         print(json.dumps({'name': name, 'model': str(path), 'dims': dims if is_symbolic else {}, 'inputs': files,
-                          'operations': int(operations), 'bytes': int(touched), 'op': op}))
+                          'operations': int(operations), 'bytes': int(touched), 'op': op,
+                          'reason': form.reason}))
 
 
 def main():

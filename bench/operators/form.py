@@ -90,6 +90,7 @@ class Form:
     result_dtype: str = None
     opset: int = OPSET
     domain: str = ''
+    reason: str = ''  # why it stays below 40% of the roofline, where it has to
 
     def nodes(self):
         if not isinstance(self.op, str):

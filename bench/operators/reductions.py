@@ -10,7 +10,8 @@ POOLS = [
     ('1x4_s4', '32 h=16 w=256', (1, 4), 4, 0), ('2_s2_1d', '64 t=1000', (2,), 2, 0),
     ('3_s2_1d', '64 t=1000', (3,), 2, 1),
     ('2_s2_3d', '16 d=16 h=32 w=32', (2, 2, 2), 2, 0), ('7x7_s7', '512 h=14 w=14', (7, 7), 7, 0),
-    ('3x3_s1_one', '1 h=256 w=256', (3, 3), 1, 1),
+    ('3x3_s1_one', '1 h=256 w=256', (3, 3), 1, 1), ('16x16_s16', '3 h=224 w=224', (16, 16), 16, 0),
+    ('5x5_s3', '40 h=45 w=61', (5, 5), 3, 2),
 ]
 # operator, dims, axes
 REDUCTIONS = [
@@ -50,7 +51,9 @@ def pool(op, row):
     if name == '1x4_s4':
         attributes['strides'] = [1, 4]
     window = elements(kernel)
-    return Form(f'{op.lower()}_{name}', op, [x(f'n=1 {dims}')], attributes, each_output(window))
+    reason = ('a sum takes an instruction that could do two operations, a maximum that keeps NaN two instructions, and '
+              'each loads an element')
+    return Form(f'{op.lower()}_{name}', op, [x(f'n=1 {dims}')], attributes, each_output(window), reason=reason)
 
 
 def short(dims):

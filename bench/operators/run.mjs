@@ -90,6 +90,8 @@ function rooflineUs(form, limits) {
   return Math.max(form.operations / limits.gflops, form.bytes / level.gb_per_s) / 1000;
 }
 
+const isLow = (row) => row.roofline_us >= kCallUs && row.share < kLow;
+
 const kColumns = [
   ['form', 54, (row) => row.name],
   ['ours_us', 10, (row) => row.ours_us.toFixed(1)],
@@ -114,10 +116,15 @@ function report(rows, refused, limits) {
   for (const [name, group] of Object.entries(groups)) {
     if (!group.length) continue;
     const slow = group.filter((row) => row.ratio > kSlow).length;
-    const low = group.filter((row) => row.roofline_us >= kCallUs && row.share < kLow).length;
+    const low = group.filter(isLow);
+    const open = low.filter((row) => !row.reason).length;
     const mean = geometricMean(group.map((row) => row.ratio));
     console.log(`${name}: ${group.length} forms, geometric mean ${mean.toFixed(3)} (${(1 / mean).toFixed(2)} times as `
-      + `fast), ${slow} above ${kSlow}, ${low} below ${100 * kLow}% of the roofline`);
+      + `fast), ${slow} above ${kSlow}, ${low.length} below ${100 * kLow}% of the roofline, ${open} without a reason`);
+  }
+  for (const reason of new Set(rows.filter(isLow).map((row) => row.reason).filter(Boolean))) {
+    const names = rows.filter((row) => isLow(row) && row.reason === reason).map((row) => row.name);
+    console.log(`${names.join(', ')}: ${reason}`);
   }
   if (refused.length) console.log(`${refused.length} forms could not be measured`);
 }

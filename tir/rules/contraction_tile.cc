@@ -220,6 +220,11 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
                       const Target& target, Decisions& decisions) {
   if (!tile.has_rows) return;
   int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.epilogue) ? 1 : 0);
+  // Rows that lie a multiple of a way of the L1 cache apart drive each other out of it.
+  const int64_t operand_bytes = row_bytes * tile.num_panels.value_or(0) * tile.columns();
+  const bool share_a_set = row_bytes % std::max<int64_t>(1, target.l1.bytes / target.l1.ways) == 0;
+  if (share_a_set && operand_bytes > 0 && operand_bytes <= target.l2_of_core())
+    rows = std::min<int64_t>(rows, target.l1.ways);
   if (num_rows && *num_rows > 0) rows = ceil_div(*num_rows, ceil_div(*num_rows, rows));  // the last tile is as large
   std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.row_vectors(), target));
   tile.rows = static_cast<int>(decisions.number("rows", candidates, rows));

@@ -103,7 +103,7 @@ ColumnTile row_of_window(std::optional<int64_t> extent, int lanes) {
 // needed as full ones, of which the last one is partial.
 ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes) {
   ColumnTile exact = choose_column_tile(extent, lanes);
-  if (!extent || exact.lanes == lanes || *extent < lanes) return exact;
+  if (!extent || exact.lanes == lanes || *extent < 2 * lanes) return exact;
   return 2 * ceil_div(*extent, int64_t{lanes}) <= *extent / exact.lanes ? choose_column_tile(std::nullopt, lanes)
                                                                         : exact;
 }
