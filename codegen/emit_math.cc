@@ -79,7 +79,7 @@ Lanes sigmoid(const Lanes& x) {
   constexpr double kScale = 0x1p-64;
   Exponential e = exponential(-at_most(at_least(x, -105), 43));
   Lanes scale = power_of_two(e.n - 64);
-  return 1 / fma(e.fraction, scale, scale + kScale) * kScale;
+  return 1 / (fma(e.fraction, scale, kScale) + scale) * kScale;
 }
 
 // erf(x) = 1 - e^r with r = log(erfc(t)) = -t q(t), t = |x|, as one formula everywhere: e^r is 2^n (1 + fraction), so
