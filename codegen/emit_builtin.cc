@@ -99,10 +99,26 @@ Value FunctionEmitter::reinterpreted(const Expr& e, const Expr& node) {
   return b_.CreateBitCast(value, type);
 }
 
+// Returns the shuffle of two vectors of the same size as LLVM's instruction, or null if it is another one.
+Value FunctionEmitter::shuffled_pair(const Tuple& vectors, const Tuple& numbers) {
+  if (vectors.items.size() != 2 || numbers.items.size() < 2) return nullptr;
+  const DType dtype = dtype_of(vectors.items[0]);
+  if (dtype.lanes < 2 || dtype.is_scalable() || dtype != dtype_of(vectors.items[1])) return nullptr;
+  llvm::SmallVector<int> mask;
+  for (const Expr& item : numbers.items) {
+    int64_t number = as_int(item).value_or(-1);
+    if (number < 0 || number >= 2 * dtype.lanes) return nullptr;
+    mask.push_back(static_cast<int>(number));
+  }
+  Value first = expr(vectors.items[0]), second = expr(vectors.items[1]);
+  return b_.CreateShuffleVector(first, second, mask);
+}
+
 // T.Shuffle([vectors], [numbers of lanes, counted through all vectors])
 Value FunctionEmitter::shuffled(const Call& op, const Expr& node) {
   const Tuple *vectors = op.args[0].as<Tuple>(), *numbers = op.args[1].as<Tuple>();
   if (!vectors || !numbers) fail(node.span(), "T.Shuffle takes a list of vectors and a list of numbers");
+  if (Value pair = shuffled_pair(*vectors, *numbers)) return pair;
   std::vector<Value> lanes;
   for (const Expr& vector : vectors->items) {
     Value value = expr(vector);

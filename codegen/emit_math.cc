@@ -29,17 +29,19 @@ constexpr double kExpm1[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
 // Cephes expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
 struct Exponential {
   Lanes fraction, n;
+  Nearest scale;  // n, also as a float
 };
 Exponential exponential(const Lanes& x) {
   Nearest n = nearest(x, kLog2e);
   Lanes r = fma(n.number, -0.693145751953125, x);  // 15 significant bits: exact products without fma, too
   r = fma(n.number, -1.428606765330187045e-6, r);
-  return {fma(polynomial(r, kExpm1), r * r, r), n.integer};
+  return {fma(polynomial(r, kExpm1), r * r, r), n.integer, n};
 }
 
 // The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
 Lanes exp(const Lanes& x) {
   Exponential e = exponential(at_most(at_least(x, -105), 89));
+  if (auto result = scaled(e.fraction + 1, e.scale)) return *result;
   Lanes half = shift_right_signed(e.n, 1);
   return (e.fraction + 1) * power_of_two(half) * power_of_two(e.n - half);
 }
@@ -295,7 +297,8 @@ constexpr Expansion kExpansions[] = {
 
 }  // namespace
 
-Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args) {
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args,
+                        const Target& target) {
   const Expansion* row = find_item(kExpansions, intrinsic, &Expansion::name);
   if (!row) return nullptr;
   // Contraction of operations other than the fmuladds could break the error-free steps.
@@ -305,7 +308,7 @@ Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, 
   llvm::Type* type = args[0]->getType();
   auto argument = [&](size_t i) {
     llvm::Type* wide = type->getWithNewType(builder.getDoubleTy());
-    return Lanes(builder, in_double ? builder.CreateFPExt(args[i], wide) : args[i]);
+    return Lanes(builder, in_double ? builder.CreateFPExt(args[i], wide) : args[i], uses_avx512(target));
   };
   Lanes result = row->unary ? row->unary(argument(0)) : row->binary(argument(0), argument(1));
   return in_double ? builder.CreateFPTrunc(result.value(), type) : result.value();

@@ -201,10 +201,8 @@ Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   };
   if (is_constant_number(x)) return first_if_better(x, y);
   // With masks a NaN of y stays where it is: two instructions, where LLVM has three for its intrinsic.
-  constexpr int kMaskedBits = 512;
   const llvm::Type* element = x->getType()->getScalarType();
-  bool has_masks = target_.vector_bits >= kMaskedBits && llvm::StringRef(target_.triple).starts_with("x86_64");
-  if (has_masks && x->getType()->isVectorTy() && (element->isFloatTy() || element->isDoubleTy()))
+  if (uses_avx512(target_) && x->getType()->isVectorTy() && (element->isFloatTy() || element->isDoubleTy()))
     return b_.CreateSelect(b_.CreateFCmpORD(y, y), first_if_better(y, x), y);
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
   llvm::FastMathFlags flags = b_.getFastMathFlags();
@@ -370,6 +368,18 @@ Value ValueEmitter::saturated_lanes(Value value, DType to) {
   return to.bits == 32 ? result : b_.CreateTrunc(result, type(to));
 }
 
+// Does the same for int64: a value outside of its range, or NaN, is converted as 0, which is then replaced.
+Value ValueEmitter::saturated_wide_lanes(Value value, DType to) {
+  const double limit = std::ldexp(1, 63);
+  auto real = [&](double number) { return llvm::ConstantFP::get(value->getType(), number); };
+  auto whole = [&](int64_t number) { return llvm::ConstantInt::get(type(to), static_cast<uint64_t>(number), true); };
+  Value is_below = b_.CreateFCmpOLT(value, real(-limit)), is_above = b_.CreateFCmpOGE(value, real(limit));
+  Value is_inside = b_.CreateAnd(b_.CreateFCmpOGE(value, real(-limit)), b_.CreateFCmpOLT(value, real(limit)));
+  Value result = b_.CreateFPToSI(b_.CreateSelect(is_inside, value, real(0)), type(to));
+  result = b_.CreateSelect(is_above, whole(std::numeric_limits<int64_t>::max()), result);
+  return b_.CreateSelect(is_below, whole(std::numeric_limits<int64_t>::min()), result);
+}
+
 Value ValueEmitter::cast(Value value, DType from, DType to) {
   if (from == to) return value;
   if (is_narrow_float(from)) {
@@ -389,6 +399,7 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
   if (from.is_float() && to.is_float()) return b_.CreateFPCast(value, result);
   bool is_small = to.bits < 32 || to.is_int();
   if (from.element() == kFloat32 && from.lanes > 1 && to.bits <= 32 && is_small) return saturated_lanes(value, to);
+  if (from.is_float() && to.element() == kInt64 && from.lanes > 1) return saturated_wide_lanes(value, to);
   if (from.is_float()) {  // saturates
     auto id = to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b_.CreateIntrinsic(id, {result, value->getType()}, {value});
@@ -472,7 +483,7 @@ Value ValueEmitter::float_intrinsic(const Intrinsic& row, const std::vector<Valu
   if (name == ops::kScalarRsqrt) return b_.CreateFDiv(number(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (name == ops::kFma && target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
   if (type->getScalarType()->isFloatTy()) {
-    if (Value expanded = emit_float32_math(b_, name, args)) return expanded;
+    if (Value expanded = emit_float32_math(b_, name, args, target_)) return expanded;
   }
   // e^-|x| never overflows, and e / (1 + e) keeps the far left tail down to subnormals.
   if (name == ops::kScalarSigmoid) {

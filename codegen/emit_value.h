@@ -19,6 +19,12 @@ namespace relaxc::codegen {
 
 using Value = llvm::Value*;
 
+// Returns whether vectors are those of AVX-512, which has masks.
+inline bool uses_avx512(const Target& target) {
+  constexpr int kBits = 512;
+  return target.vector_bits >= kBits && llvm::StringRef(target.triple).starts_with("x86_64");
+}
+
 // Adds a private constant to the module.
 llvm::GlobalVariable* make_global(llvm::Module& module, llvm::Constant* contents, const std::string& name);
 
@@ -61,6 +67,7 @@ class ValueEmitter {
   Lanes widen_small(const SmallFloat& format, const Lanes& bits);
   Lanes to_small_float(const SmallFloat& format, const Lanes& x);
   Value saturated_lanes(Value value, DType to);
+  Value saturated_wide_lanes(Value value, DType to);
   Value round_to_odd(Value value);  // float64 to float32, so that rounding again is exact
   Value call_libm(const std::string& function, const std::vector<Value>& args);
 
@@ -72,6 +79,7 @@ class ValueEmitter {
 // every argument, with fused multiply-add and without. Infinities, NaN, signed zeros and subnormals are as in C99's
 // annex F. docs/math.md has the measured error of each function. Returns null when the function does not have an
 // expansion here. Each argument is a float or a vector of float.
-Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args);
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args,
+                        const Target& target);
 
 }  // namespace relaxc::codegen

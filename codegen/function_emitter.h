@@ -142,6 +142,7 @@ class FunctionEmitter {
   Value llvm_intrinsic(const Call& call, const Expr& node);
   Value reinterpreted(const Expr& value, const Expr& node);
   Value shuffled(const Call& call, const Expr& node);
+  Value shuffled_pair(const Tuple& vectors, const Tuple& numbers);
 
   // ---- emit_external.cc
   Value extern_call(const Call& call, const Expr& node);

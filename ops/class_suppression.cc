@@ -3,6 +3,7 @@
 #include "ops/common.h"
 #include "ops/heap.h"
 #include "ops/ops.h"
+#include "ops/sort_keys.h"
 
 namespace relaxc {
 
@@ -74,13 +75,18 @@ void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& s
     auto extent = [&](const Expr& position) -> Extent {
       return [=](int64_t c) { return load(extents, {i[0], position, int_imm(c)}); };
     };
-    PositionHeap heap(positions, place, [=](const Expr& a, const Expr& c) {
+    // The heap has keys of the scores where there are such, and positions otherwise.
+    const bool has_keys = has_sort_key(op.dtype(1), shape[2]);
+    auto by_score = [=](const Expr& a, const Expr& c) {
       return score(a) > score(c) || (equal(score(a), score(c)) && a < c);
-    });
+    };
+    auto by_key = [](const Expr& a, const Expr& c) { return a < c; };
+    PositionHeap heap(positions, place, has_keys ? PositionHeap::Order(by_key) : PositionHeap::Order(by_score));
+    Expr item = has_keys ? sort_key(score(start), start, true) : Expr(start), root = heap.get(int_imm(0));
     Expr is_enough = cast_to(score(start), kFloat32) > cast_to(only_element(x[4]), kFloat32);
     Expr threshold = cast_to(only_element(x[3]), kFloat32), limit = cast_to(only_element(x[2]), kInt64);
-    Stmt gather = when(is_enough, seq({heap.set(left.get(), start), left.set(left.get() + 1)}));
-    Stmt take_best = seq({make(Bind{box, heap.get(int_imm(0))}), left.set(left.get() - 1),
+    Stmt gather = when(is_enough, seq({heap.set(left.get(), item), left.set(left.get() + 1)}));
+    Stmt take_best = seq({make(Bind{box, has_keys ? position_of_key(root) : root}), left.set(left.get() - 1),
                           heap.set(int_imm(0), heap.get(left.get())), heap.sift_down(int_imm(0), left.get())});
     Stmt compare = seq({make(Bind{other, load(selected, place(k.get()))}), k.set(k.get() + 1),
                         when_covered(op, threshold, extent(other), extent(box), is_covered.set(bool_imm(true)))});

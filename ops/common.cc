@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/lists.h"
+#include "tir/analysis/annotations.h"
 
 namespace relaxc {
 
@@ -179,6 +180,13 @@ OpRow impure(OpRow row) {
   row.pure = false;
   return row;
 }
+Buffer stored(ComputeBuilder& b, const char* name, DType dtype, const std::vector<Expr>& shape,
+              const std::function<Expr(Axes)>& value) {
+  Attrs annotations;
+  annotations.set(annotation<"stored">(), true);
+  return b.compute(name, dtype, shape, value, std::move(annotations));
+}
+
 OpRow by_element(OpRow row, Element element, OpPattern pattern, std::string stage) {
   if (stage.empty()) stage = stage_name(row.name);
   row.pattern = pattern;

@@ -32,6 +32,10 @@ struct OpProgram {
   ComputeBuilder builder = {};
   std::vector<Buffer> inputs;
 };
+// Adds a stage whose elements are stored, also where its reader could compute them: a table that all channels share, or
+// a copy in the order in which it is read.
+Buffer stored(ComputeBuilder& b, const char* name, DType dtype, const std::vector<Expr>& shape,
+              const std::function<Expr(Axes)>& value);
 // A scalar variable that the body of a block declares.
 struct LocalScalar {
   LocalScalar(const char* name, DType dtype) : buffer(make_buffer(name, dtype, {int_imm(1)}, "local")) {}

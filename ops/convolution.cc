@@ -10,6 +10,8 @@
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
+#include "tir/analysis/annotations.h"
+#include "tir/analysis/block_layouts.h"
 
 namespace relaxc {
 
@@ -115,6 +117,9 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Lay
            cast_to(load(weight, conv.weight_layout.from_plain_index(weight_at(i[1], r), facts)), dtype);
   };
   Buffer out = b.reduce(name, dtype, result, reduced, zero(dtype), combine_sum, product_at);
+  const BlockLayouts layouts{conv.out_layout, window_layout, {conv.data_layout, conv.weight_layout}};
+  const bool is_plain = conv.data_layout.is_plain() && conv.out_layout.is_plain() && conv.weight_layout.is_plain();
+  if (!is_plain) b.annotate(annotation<"layouts">(), layouts_attr(layouts));
   return as_dtype(b, out, conv.out_dtype, name + "_cast");
 }
 

@@ -39,8 +39,17 @@ class GridAxis {
  public:
   GridAxis(const GridSampleAttrs& attrs, const Expr& dim, int64_t axes) : attrs_(attrs), dim_(dim), axes_(axes) {}
 
-  std::vector<Tap> taps(const Expr& grid) const {
-    Expr x = coordinate(grid);
+  // Returns the coordinate in the image, in pixels.
+  Expr coordinate(const Expr& grid) const {
+    Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
+    Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
+                                  : divided(shifted * length - real(1), real(2));
+    if (attrs_.method == "nearest") x = nearest(x);
+    // Cubic taps lie around the coordinate itself: beyond the border each reads the pixel nearest to it.
+    if (attrs_.padding_mode == "border" && attrs_.method != "bicubic") return max(min(x, length - real(1)), real(0));
+    return attrs_.padding_mode == "reflection" ? reflected(x) : x;
+  }
+  std::vector<Tap> taps(const Expr& x) const {
     if (attrs_.method == "nearest") return {{cast_to(nearest(x), kInt64), real(1)}};
     return attrs_.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
   }
@@ -54,15 +63,6 @@ class GridAxis {
   }
 
  private:
-  Expr coordinate(const Expr& grid) const {
-    Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
-    Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
-                                  : divided(shifted * length - real(1), real(2));
-    if (attrs_.method == "nearest") x = nearest(x);
-    // Cubic taps lie around the coordinate itself: beyond the border each reads the pixel nearest to it.
-    if (attrs_.padding_mode == "border" && attrs_.method != "bicubic") return max(min(x, length - real(1)), real(0));
-    return attrs_.padding_mode == "reflection" ? reflected(x) : x;
-  }
   Expr nearest(const Expr& x) const {
     if (axes_ != 3) return rounded(ops::kNearbyint, x);
     Expr size = rounded(ops::kScalarFloor, max(x, real(0) - x) + real(0.5));
@@ -81,35 +81,101 @@ class GridAxis {
   Expr dim_;
   int64_t axes_;
 };
-// Returns the sum over the taps of the spatial dims from `axis` on. `source` and `counts` have those before it.
-Expr sampled(const OpCall& op, const Buffer& data, const std::vector<std::pair<GridAxis, std::vector<Tap>>>& axes,
-             std::vector<Expr>& source, const Expr& counts, size_t axis) {
-  if (axis == axes.size()) {
-    Expr value = cast_to(load(data, source), kFloat64);
-    return is_int(counts, 1) ? value : select(counts, value, real(0));
+// The program that samples an image. Where the taps lie and what they count is computed once for all channels.
+class GridSample {
+ public:
+  explicit GridSample(const OpCall& op)
+      : op_(op), attrs_(op.attrs<GridSampleAttrs>()), result_(*known_shape(infer_grid_sample(op))) {}
+
+  PrimFuncRef lower() {
+    auto [b, x] = OpProgram(op_);
+    for (int64_t d = 0; d < op_.rank(0) - 2; ++d) axes_.push_back(taps_of(b, x[1], d));
+    if (!has_channel_lanes()) {
+      return b.finish({b.compute("T_grid_sample", op_.dtype(0), result_, [&](Axes i) {
+        return sampled(without_item(i, 1), [&](std::vector<Expr> pixel) {
+          pixel.insert(pixel.begin(), i.begin(), i.begin() + 2);
+          return load(x[0], pixel);
+        });
+      })});
+    }
+    Buffer pixels = stored(b, "T_pixels", op_.dtype(0), channels_last(op_.shape(0)),
+                           [&](Axes i) { return load(x[0], channels_second(i)); });
+    Buffer samples = stored(b, "T_samples", op_.dtype(0), channels_last(result_), [&](Axes i) {
+      return sampled({i.begin(), i.end() - 1}, [&](std::vector<Expr> pixel) {
+        pixel.insert(pixel.begin(), i[0]);
+        pixel.push_back(i.back());
+        return load(pixels, pixel);
+      });
+    });
+    return b.finish(
+        {b.compute("T_grid_sample", op_.dtype(0), result_, [&](Axes i) { return load(samples, channels_last(i)); })});
   }
-  std::optional<Expr> sum;
-  for (const Tap& tap : axes[axis].second) {
-    source[axis + 2] = axes[axis].first.pixel(tap);
-    Expr inside = axes[axis].first.counts(tap);
-    Expr both = is_int(inside, 1) ? counts : is_int(counts, 1) ? inside : counts && inside;
-    Expr term = tap.weight * sampled(op, data, axes, source, both, axis + 1);
-    sum = sum ? *sum + term : term;
+
+ private:
+  // Returns whether vectors run along the channels, which takes copies with the channels last: the pixels of one
+  // channel would have to be gathered.
+  bool has_channel_lanes() const {
+    constexpr int64_t kFewestChannels = 8;
+    return as_int(op_.shape(0)[1]).value_or(0) >= kFewestChannels;
   }
-  return *sum;
-}
-Expr grid_sample_element(const OpCall& op, Inputs x, Axes i) {
-  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
-  std::vector<std::pair<GridAxis, std::vector<Tap>>> axes;
-  int64_t spatial = op.rank(0) - 2;
-  for (int64_t d = 0; d < spatial; ++d) {
-    GridAxis axis(attrs, op.shape(0)[d + 2], spatial);
-    std::vector<Expr> at = with_item(i, 1, int_imm(spatial - 1 - d));
-    axes.emplace_back(axis, axis.taps(load(x[1], at)));
+  static std::vector<Expr> channels_last(const std::vector<Expr>& i) { return followed_by(without_item(i, 1), {i[1]}); }
+  static std::vector<Expr> channels_second(const std::vector<Expr>& i) {
+    return with_new_item({i.begin(), i.end() - 1}, 1, i.back());
   }
-  std::vector<Expr> source = i;
-  return cast_to(sampled(op, x[0], axes, source, bool_imm(true), 0), op.dtype(0));
-}
+
+  // Adds the tables of the taps along a spatial dim. A tap that does not count has no position: -1.
+  std::vector<TapTable> taps_of(ComputeBuilder& b, const Buffer& grid, int64_t d) const {
+    const int64_t spatial = op_.rank(0) - 2;
+    const Expr& dim = op_.shape(0)[static_cast<size_t>(d) + 2];
+    const GridAxis axis(attrs_, dim, spatial);
+    const DType narrow = position_dtype(dim), dtype = accumulation_dtype(op_.dtype(0));
+    const std::vector<Expr> places = without_item(result_, 1);
+    Buffer coordinates = stored(b, "T_coordinate", kFloat64, places, [&](Axes i) {
+      return axis.coordinate(load(grid, with_new_item(i, 1, int_imm(spatial - 1 - d))));
+    });
+    std::vector<TapTable> result;
+    const size_t count = axis.taps(real(0)).size();
+    for (size_t k = 0; k < count; ++k) {
+      auto tap = [&](Axes i) { return axis.taps(at(coordinates, i))[k]; };
+      Buffer positions = stored(b, "T_position", narrow, places, [&](Axes i) {
+        return cast_to(select(axis.counts(tap(i)), axis.pixel(tap(i)), int_imm(-1)), narrow);
+      });
+      Buffer weights = stored(b, "T_weight", dtype, places, [&](Axes i) { return cast_to(tap(i).weight, dtype); });
+      result.push_back({positions, weights});
+    }
+    return result;
+  }
+
+  // Returns the sum over all taps of a place; `pixel` gives what lies at a position in each spatial dim.
+  Expr sampled(const std::vector<Expr>& place, const std::function<Expr(std::vector<Expr>)>& pixel) const {
+    std::vector<Expr> position;
+    return cast_to(sum_of_taps(place, pixel, position, std::nullopt), op_.dtype(0));
+  }
+  Expr sum_of_taps(const std::vector<Expr>& place, const std::function<Expr(std::vector<Expr>)>& pixel,
+                   std::vector<Expr>& position, const std::optional<Expr>& least) const {
+    const DType dtype = accumulation_dtype(op_.dtype(0));
+    if (position.size() == axes_.size()) {
+      Expr value = cast_to(pixel(position), dtype);
+      return least ? select(*least >= int_imm(0), value, zero(dtype)) : value;
+    }
+    std::optional<Expr> sum;
+    for (const TapTable& tap : axes_[position.size()]) {
+      Expr at = tap.position(place);
+      std::optional<Expr> lower = least;
+      if (attrs_.padding_mode == "zeros") lower = least ? min(*least, at) : at;
+      position.push_back(lower ? max(at, int_imm(0)) : at);
+      Expr term = tap.weight(place) * sum_of_taps(place, pixel, position, lower);
+      position.pop_back();
+      sum = sum ? *sum + term : term;
+    }
+    return *sum;
+  }
+
+  const OpCall& op_;
+  GridSampleAttrs attrs_;
+  std::vector<Expr> result_;
+  std::vector<std::vector<TapTable>> axes_;  // of the spatial dims
+};
 
 Type infer_affine_grid(const OpCall& op) {
   require_rank(op, 0, 3);
@@ -147,14 +213,14 @@ std::vector<OpRow> grid_ops() {
                   .attrs = op_attrs<AffineGridAttrs>(),
                   .infer = infer_affine_grid},
                  affine_grid_element),
-      by_element(
-          {.name = "relax.image.grid_sample",
-           .doc = "an image sampled at the coordinates of a grid",
-           .inputs = {{"data", "[N, C, H, W], one spatial dim or three"},
-                      {"grid", "[N, 2, h, w]: x and y in [-1, 1]; a coordinate per spatial dim, the last first"}},
-           .attrs = op_attrs<GridSampleAttrs>(),
-           .infer = infer_grid_sample},
-          grid_sample_element),
+      {.name = "relax.image.grid_sample",
+       .doc = "an image sampled at the coordinates of a grid",
+       .inputs = {{"data", "[N, C, H, W], one spatial dim or three"},
+                  {"grid", "[N, 2, h, w]: x and y in [-1, 1]; a coordinate per spatial dim, the last first"}},
+       .attrs = op_attrs<GridSampleAttrs>(),
+       .pattern = OpPattern::kInjective,
+       .infer = infer_grid_sample,
+       .legalize = [](const OpCall& op) { return GridSample(op).lower(); }},
   };
 }
 

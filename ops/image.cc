@@ -3,6 +3,7 @@
 // A result element is a weighted sum of taps around a source coordinate, axis by axis. Coordinates are computed in
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
 #include <algorithm>
+#include <map>
 
 #include "ir/builder.h"
 #include "ir/op_names.h"
@@ -63,7 +64,9 @@ class Resize {
     DType dtype = op_.dtype(0), sum_dtype = dtype == kFloat64 ? kFloat64 : kFloat32;
     if (attrs_.antialias && attrs_.method != "nearest") return lower_antialiased(b, sum_dtype);
     if (attrs_.method != "nearest") return lower_axis_by_axis(b, sum_dtype);
-    return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) { return extrapolated(i, nearest(i)); })});
+    std::map<int64_t, Buffer> positions = nearest_positions(b);
+    return b.finish(
+        {b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) { return extrapolated(i, nearest(i, positions)); })});
   }
 
  private:
@@ -118,16 +121,29 @@ class Resize {
       return floor_div(i, static_cast<int64_t>(ratio));
     return std::nullopt;
   }
-  Expr nearest(Axes i) const {
+  // Adds a table of the nearest positions along each axis that has no simpler index.
+  std::map<int64_t, Buffer> nearest_positions(ComputeBuilder& b) const {
+    std::map<int64_t, Buffer> result;
+    for (int64_t axis : axes_) {
+      if (stays(axis) || whole_number_nearest(axis, int_imm(0))) continue;
+      const Expr& dim = op_.shape(0)[axis];
+      const DType dtype = position_dtype(dim);
+      result.emplace(axis, stored(b, "T_position", dtype, {op_.shape(1)[axis]}, [&](Axes i) {
+                       Expr whole = to_whole(attrs_.rounding_method, coordinate(axis, i[0]));
+                       return cast_to(clamp_index(cast_to(whole, kInt64), dim), dtype);
+                     }));
+    }
+    return result;
+  }
+  Expr nearest(Axes i, const std::map<int64_t, Buffer>& positions) const {
     std::vector<Expr> source = i;
     for (int64_t axis : axes_) {
-      if (auto position = whole_number_nearest(axis, i[axis])) {
-        source[axis] = min(*position, op_.shape(0)[axis] - 1);
-        continue;
+      auto table = positions.find(axis);
+      if (table != positions.end()) {
+        source[axis] = cast_to(at(table->second, {i[axis]}), kInt64);
+      } else if (!stays(axis)) {
+        source[axis] = min(*whole_number_nearest(axis, i[axis]), op_.shape(0)[axis] - 1);
       }
-      Expr x = coordinate(axis, i[axis]);
-      Expr whole = to_whole(attrs_.rounding_method, x);
-      source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
     }
     return load(inputs_[0], source);
   }
@@ -143,10 +159,13 @@ class Resize {
     std::vector<Expr> shape = op_.shape(0);
     for (size_t k = 0; k + 1 < axes.size(); ++k) {
       shape[axes[k]] = op_.shape(1)[axes[k]];
-      x = b.compute("T_resized", dtype, shape, [&](Axes i) { return weighted(i, x, axes[k], dtype); });
+      const std::vector<TapTable> taps = taps_of(b, axes[k], dtype);
+      x = b.compute("T_resized", dtype, shape, [&](Axes i) { return weighted(i, x, axes[k], taps); });
     }
+    std::vector<TapTable> taps;
+    if (!axes.empty()) taps = taps_of(b, axes.back(), dtype);
     return b.finish({b.compute("T_resize", op_.dtype(0), op_.shape(1), [&](Axes i) {
-      Expr value = axes.empty() ? load(x, i) : weighted(i, x, axes.back(), dtype);
+      Expr value = axes.empty() ? load(x, i) : weighted(i, x, axes.back(), taps);
       return extrapolated(i, cast_to(value, op_.dtype(0)));
     })});
   }
@@ -215,20 +234,33 @@ class Resize {
     if (how == "nearly_ceil") return rounded(ops::kScalarCeil, x - real(kNear));
     return rounded(how == "floor" ? ops::kScalarFloor : ops::kScalarCeil, x);
   }
-  // Returns the sum over the taps of one axis. Weights are bound to variables, which the sum of several axes repeats.
-  Expr weighted(Axes i, const Buffer& x, int64_t axis, DType dtype) const {
-    Expr place = coordinate(axis, i[axis]);
-    std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(place) : cubic_taps(place, attrs_.cubic_alpha);
-    if (attrs_.exclude_outside) normalize(taps, op_.shape(0)[axis]);
-    std::vector<std::pair<VarRef, Expr>> weights;
+  // Adds the tables of an axis, one for each tap.
+  std::vector<TapTable> taps_of(ComputeBuilder& b, int64_t axis, DType dtype) const {
+    const Expr &dim = op_.shape(0)[axis], &size = op_.shape(1)[axis];
+    const DType narrow = position_dtype(dim);
+    auto tap = [&](Axes i, size_t k) {
+      Expr place = coordinate(axis, i[0]);
+      std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(place) : cubic_taps(place, attrs_.cubic_alpha);
+      if (attrs_.exclude_outside) normalize(taps, dim);
+      return taps[k];
+    };
+    std::vector<TapTable> result;
+    for (size_t k = 0; k < (attrs_.method == "linear" ? 2 : 4); ++k) {
+      Buffer position = stored(b, "T_position", narrow, {size},
+                               [&](Axes i) { return cast_to(clamp_index(tap(i, k).position, dim), narrow); });
+      Buffer weight = stored(b, "T_weight", dtype, {size}, [&](Axes i) { return cast_to(tap(i, k).weight, dtype); });
+      result.push_back({position, weight});
+    }
+    return result;
+  }
+  // Returns the sum over the taps of one axis.
+  static Expr weighted(Axes i, const Buffer& x, int64_t axis, const std::vector<TapTable>& taps) {
     std::optional<Expr> sum;
-    for (const Tap& tap : taps) {
-      weights.emplace_back(make_var("weight", prim_type(dtype)), cast_to(tap.weight, dtype));
-      Expr element = load(x, with_item(i, axis, clamp_index(tap.position, op_.shape(0)[axis])));
-      Expr term = weights.back().first * cast_to(element, dtype);
+    for (const TapTable& tap : taps) {
+      Expr weight = tap.weight({i[axis]});
+      Expr term = weight * cast_to(load(x, with_item(i, axis, tap.position({i[axis]}))), dtype_of(weight));
       sum = sum ? *sum + term : term;
     }
-    for (size_t w = weights.size(); w-- > 0;) sum = let(weights[w].first, weights[w].second, *sum);
     return *sum;
   }
   // Taps outside of the tensor have no weight, and the weights of the others sum to one.

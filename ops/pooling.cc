@@ -154,13 +154,19 @@ Expr counted_positions(const Pool& pool, size_t d, const Expr& o) {
   return max(last - first, int_imm(0));
 }
 // Makes the stage of the sums divided by the number of elements in each window, the product of its count along each
-// dim.
+// dim. Vectors have no products of integers of 64 bits.
 Buffer average(ComputeBuilder& b, const OpCall& op, const char* name, const Buffer& sum, const Layout& out,
                size_t spatial, const std::function<Expr(size_t d, Axes i)>& count_along) {
   return b.compute(name, op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
-    Expr count = int_imm(1);
-    for (size_t d = 0; d < spatial; ++d) count = count * count_along(d, out.to_plain_index(axes));
-    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+    const DType dtype = buffer_type(sum).dtype;
+    Expr constant = int_imm(1), count = scalar_imm(1, dtype);
+    for (size_t d = 0; d < spatial; ++d) {
+      Expr along = max(count_along(d, out.to_plain_index(axes)), int_imm(1));
+      if (!as_int(along)) count = count * cast_to(dtype.is_float() ? cast_to(along, kInt32) : along, dtype);
+      if (as_int(along)) constant = constant * along;
+    }
+    count = count * scalar_imm(static_cast<double>(*as_int(simplify(constant))), dtype);
+    return cast_to(binary(BinaryOp::kDiv, at(sum, axes), simplify(count)), op.dtype(0));
   });
 }
 PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool) {
@@ -388,13 +394,15 @@ OpRow adaptive_avg_pool() {
           .layouts = layout_of_windows};
 }
 
-// The largest element of a window is that of its rows' largest ones, which neighbouring windows share. Takes one dim
-// after the other, the last one first, where that compares less than half as often.
+// The largest element of a window is that of its rows' largest ones, which neighbouring windows share. So is the mean
+// that of its rows' means, as the positions that count are a number of rows times a number of columns. Takes one dim
+// after the other, the last one first, where that takes less than half as many operations; and the first one first,
+// which vectors do, where windows lie so far apart on the last one that no vector can be picked from their elements.
 template <int N>
-Expr decompose_max_pool(const OpCall& op, Builder& b) {
+Expr decompose_pool(const OpCall& op, Builder& b) {
   check_window_pool<N>(op);
   const auto attrs = op.attrs<PoolAttrs<N>>();
-  int64_t together = 1, apart = 0, shared = 1;  // comparisons for each result
+  int64_t together = 1, apart = 0, shared = 1;  // operations for each result
   std::vector<size_t> dims;
   for (size_t d = 0; d < N; ++d) {
     together *= attrs.pool_size[d];
@@ -402,10 +410,16 @@ Expr decompose_max_pool(const OpCall& op, Builder& b) {
     shared *= attrs.strides[d];
     if (attrs.pool_size[d] > 1) dims.insert(dims.begin(), d);
   }
-  if (dims.size() < 2 || together <= 2 * apart) return b.op(op.name(), op.call.args, attrs);
+  constexpr int64_t kMostPicked = 4;  // steps between the lanes of a vector
+  const bool is_apart = attrs.strides[N - 1] > kMostPicked && attrs.layout == data_layout_of(N);
+  if (is_apart) std::ranges::reverse(dims);
+  if (dims.size() < 2 || (together <= 2 * apart && !is_apart)) return b.op(op.name(), op.call.args, attrs);
   Expr result = op.arg(0);
   for (size_t d : dims) {
-    PoolAttrs<N> one{.ceil_mode = attrs.ceil_mode, .layout = attrs.layout, .partial_window = attrs.partial_window};
+    PoolAttrs<N> one{.ceil_mode = attrs.ceil_mode,
+                     .count_include_pad = attrs.count_include_pad,
+                     .layout = attrs.layout,
+                     .partial_window = attrs.partial_window};
     if (d == dims.back()) one = attrs;
     for (size_t e = 0; e < N; ++e) {
       bool is_own = e == d || (d == dims.back() && attrs.pool_size[e] == 1);
@@ -422,10 +436,15 @@ Expr decompose_max_pool(const OpCall& op, Builder& b) {
 template <int N>
 void add_pools(std::vector<OpRow>& rows) {
   rows.push_back(window_pool<N>("max", "largest element of each window; padding never wins", lower_max_pool));
-  rows.back().decompose = decompose_max_pool<N>;
+  rows.back().decompose = decompose_pool<N>;
   rows.push_back(window_pool<N>(
       "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));
+  // The means of rows would be rounded to shorter types.
+  rows.back().decompose = [](const OpCall& op, Builder& b) {
+    bool is_exact = op.dtype(0) == kFloat32 || op.dtype(0) == kFloat64;
+    return is_exact ? decompose_pool<N>(op, b) : b.op(op.name(), op.call.args, op.attrs<PoolAttrs<N>>());
+  };
   rows.push_back(adaptive_avg_pool<N>());
   add_pool_gradients<N>(rows);
 }

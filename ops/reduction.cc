@@ -219,6 +219,53 @@ Type infer_scan(const OpCall& op) {
   if (attrs.axis) normalize_axis(op, *attrs.axis, op.rank(0));
   return tensor_type(attrs.axis ? op.shape(0) : std::vector<Expr>{product(op.shape(0))}, dtype);
 }
+// What a scan goes through: the positions of its steps, elements, and results to store and to load.
+struct Row {
+  std::function<Expr(const Expr& step)> position;
+  std::function<Expr(const Expr& position)> element;
+  std::function<Stmt(const Expr& position, const Expr& value)> set;
+  std::function<Expr(const Expr& position)> get;
+};
+// Scans with a result in memory, so that vectors run through many scans side by side.
+Stmt scan_columns(const Row& row, const Expr& extent, const ComputeBuilder::Combine& combine, const Expr& neutral,
+                  bool is_exclusive) {
+  VarRef k = make_dim("k");
+  Expr here = row.position(k), before = row.position(k - 1);
+  Expr first = is_exclusive ? neutral : row.element(here);
+  Expr next = combine(row.get(before), row.element(is_exclusive ? before : here));
+  return loop(k, extent, row.set(here, if_then_else(equal(k, int_imm(0)), first, next)));
+}
+// Scans with the result in a register, four elements at a time: they are combined among themselves, so that each waits
+// for one operation on the result and not for four.
+Stmt scan_row(const Row& row, const Expr& extent, DType dtype, const ComputeBuilder::Combine& combine,
+              const Expr& neutral, bool is_exclusive) {
+  constexpr int64_t kStep = 4;
+  LocalScalar running("running", dtype);
+  auto named = [&](const char* name) { return make_var(name, prim_type(dtype)); };
+  VarRef group = make_dim("group"), rest = make_dim("rest"), before = named("before"), own = named("own");
+  std::vector<Stmt> step = {make(Bind{before, running.get()})};
+  auto bound = [&](const char* name, const Expr& value) -> Expr {
+    VarRef var = named(name);
+    step.push_back(make(Bind{var, value}));
+    return var;
+  };
+  std::vector<Expr> x, sums;
+  auto position = [&](int64_t k) { return row.position(group * kStep + k); };
+  for (int64_t k = 0; k < kStep; ++k) x.push_back(bound("element", row.element(position(k))));
+  Expr pair = bound("pair", combine(x[2], x[3]));
+  sums = {x[0], bound("sum", combine(x[0], x[1]))};
+  sums.push_back(bound("sum", combine(sums[1], x[2])));
+  sums.push_back(bound("sum", combine(sums[1], pair)));
+  for (Expr& sum : sums) sum = bound("result", combine(before, sum));
+  for (int64_t k = 0; k < kStep; ++k)
+    step.push_back(row.set(position(k), !is_exclusive ? sums[k] : k == 0 ? Expr(before) : sums[k - 1]));
+  step.push_back(running.set(sums.back()));
+  const Expr groups = floor_div(extent, kStep), last = row.position(groups * kStep + rest);
+  Stmt one = seq({make(Bind{own, combine(running.get(), row.element(last))}),
+                  row.set(last, is_exclusive ? running.get() : Expr(own)), running.set(own)});
+  return seq({running.declared(), running.set(neutral), loop(group, groups, seq(step)),
+              loop(rest, extent - groups * kStep, one)});
+}
 OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combine& combine, Expr (*neutral)(DType)) {
   auto lower = [=](const OpCall& op) {
     ScanAttrs attrs = op.attrs<ScanAttrs>();
@@ -230,16 +277,18 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
     auto [b, x] = OpProgram(op);
     Buffer out = b.buffer("T_" + name, dtype, result);
     b.block("T_" + name, without_item(result, axis), {}, [&](Axes i, Axes) {
-      VarRef k = make_dim("k");
       auto at_position = [&](const Expr& position) { return with_new_item(i, axis, position); };
-      auto element = [&](const Expr& position) {
-        return cast_to(load(x[0], attrs.axis ? at_position(position) : unflatten_index(position, shape)), dtype);
-      };
-      Expr here = attrs.reverse ? extent - 1 - k : Expr(k), before = attrs.reverse ? here + 1 : here - 1;
-      Expr first = attrs.exclusive ? neutral(dtype) : element(here);
-      Expr next = combine(load(out, at_position(before)), element(attrs.exclusive ? before : here));
-      Stmt body = store(out, if_then_else(equal(k, int_imm(0)), first, next), at_position(here));
-      return ComputeBuilder::Bodies{std::nullopt, loop(k, extent, body)};
+      Row row{[&](const Expr& k) { return attrs.reverse ? extent - 1 - k : k; },
+              [&](const Expr& position) {
+                return cast_to(load(x[0], attrs.axis ? at_position(position) : unflatten_index(position, shape)),
+                               dtype);
+              },
+              [&](const Expr& position, const Expr& value) { return store(out, value, at_position(position)); },
+              [&](const Expr& position) { return load(out, at_position(position)); }};
+      const bool is_row = axis + 1 == std::ssize(result);  // vectors do not run along other axes
+      Stmt body = is_row ? scan_row(row, extent, dtype, combine, neutral(dtype), attrs.exclusive)
+                         : scan_columns(row, extent, combine, neutral(dtype), attrs.exclusive);
+      return ComputeBuilder::Bodies{std::nullopt, body};
     });
     return b.finish({out});
   };
@@ -273,7 +322,9 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
   Buffer powers = b.compute("T_softmax_exp", dtype, shape, power);
   Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum, elements_of(powers, dtype));
   return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-    return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
+    // A row has one division.
+    Expr inverse = binary(BinaryOp::kDiv, float_imm(1, dtype), row_value(sum, i));
+    return cast_to(at(powers, i) * inverse, op.dtype(0));
   })});
 }
 Type infer_softmax(const OpCall& op) {

@@ -50,22 +50,30 @@ Type infer_multinomial(const OpCall& op) {
   return tensor_type(op.shape(2), op.attrs<MultinomialAttrs>().dtype);
 }
 // Draws the first class at which the running sum of the probabilities exceeds the sample, and the last one where none
-// does, because of rounding.
+// does, because of rounding. The sums of a row grow, so that each draw searches them by halves.
 PrimFuncRef lower_multinomial(const OpCall& op) {
   auto [b, x] = OpProgram(op);
   DType dtype = op.attrs<MultinomialAttrs>().dtype;
   const Expr &rows = op.shape(0)[0], &classes = op.shape(0)[1];
+  Buffer sums = b.buffer("T_running", kFloat64, op.shape(0));
+  b.block("T_running", {rows}, {}, [&, &inputs = x](Axes i, Axes) {
+    LocalScalar sum("sum", kFloat64);
+    VarRef k = make_dim("k");
+    Stmt add =
+        seq({sum.set(sum.get() + cast_to(load(inputs[0], {i[0], k}), kFloat64)), store(sums, sum.get(), {i[0], k})});
+    return ComputeBuilder::Bodies{std::nullopt, seq({sum.declared(), sum.set(zero(kFloat64)), loop(k, classes, add)})};
+  });
   Buffer out = b.buffer("T_multinomial", dtype, op.shape(2));
-  b.block("T_multinomial", op.shape(2), {}, [&](Axes i, Axes) {
-    LocalScalar sum("sum", kFloat64), drawn("drawn", kInt64);
-    VarRef k = make_dim("k"), row = make_dim("row");
-    Expr index = cast_to(at(x[2], i), kInt64), sample = cast_to(at(x[1], i), kFloat64);
+  b.block("T_multinomial", op.shape(2), {}, [&, &inputs = x](Axes i, Axes) {
+    LocalScalar low("low", kInt64), high("high", kInt64);
+    VarRef middle = make_dim("middle"), row = make_dim("row");
+    Expr index = cast_to(at(inputs[2], i), kInt64), sample = cast_to(at(inputs[1], i), kFloat64);
     Expr position = max(min(select(index < int_imm(0), index + rows, index), rows - 1), int_imm(0));
-    Expr is_last = drawn.get() < int_imm(0) && (sample < sum.get() || equal(k + 1, classes));
-    Stmt add = seq({sum.set(sum.get() + cast_to(load(x[0], {row, k}), kFloat64)), when(is_last, drawn.set(k))});
-    Stmt body = seq({sum.declared(), drawn.declared(), sum.set(zero(kFloat64)), drawn.set(int_imm(-1)),
-                     make(Bind{row, position}), when(int_imm(0) < rows, loop(k, classes, add)),
-                     store(out, cast_to(drawn.get(), dtype), i)});
+    Stmt halve = seq({make(Bind{middle, floor_div(low.get() + high.get(), 2)}),
+                      make(IfThenElse{sample < load(sums, {row, middle}), high.set(middle), low.set(middle + 1)})});
+    Stmt body = seq({low.declared(), high.declared(), low.set(int_imm(0)), high.set(classes - 1),
+                     make(Bind{row, position}), when(int_imm(0) < rows, make(While{low.get() < high.get(), halve})),
+                     store(out, cast_to(low.get(), dtype), i)});
     return ComputeBuilder::Bodies{std::nullopt, body};
   });
   return b.finish({out});

@@ -1,6 +1,7 @@
-// Sorts along an axis. A bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element) gives
-// the positions from which sort, argsort and unique take their results; topk takes those of a selection unless it wants
-// most of the elements. NaN sorts as the largest value, as in numpy.
+// Sorts along an axis. A bottom-up merge sort (stable; n log n; scratch of two int64 per element), of keys or, where
+// elements have none (sort_keys.h), of positions, gives the positions from which sort, argsort and unique take their
+// results; topk takes those of a selection unless it wants most of the elements. NaN sorts as the largest value, as in
+// numpy.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/sort.h"
+#include "ops/sort_keys.h"
 
 namespace relaxc {
 
@@ -82,6 +84,11 @@ Buffer sorted_positions(ComputeBuilder& b, const std::vector<Expr>& shape, int64
 }  // namespace
 
 Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
+  const std::vector<Expr>& shape = buffer_type(x).shape;
+  if (has_sort_key(buffer_type(x).dtype, shape[axis])) {
+    Buffer keys = sorted_keys(b, x, axis, descending);
+    return b.compute("order", kInt64, shape, [&](Axes i) { return position_of_key(at(keys, i)); });
+  }
   return sorted_positions(b, buffer_type(x).shape, axis, [&](const auto& second, const auto& first) {
     return Comparison{{}, precedes(load(x, second), load(x, first), descending)};
   });

@@ -1,5 +1,7 @@
 #include "ops/taps.h"
 
+#include <limits>
+
 #include "ir/op_names.h"
 
 namespace relaxc::taps {
@@ -19,6 +21,11 @@ void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
 void require_one_of(const OpCall& op, const char* name, const std::string& value,
                     const std::vector<std::string>& choices) {
   if (!contains(choices, value)) op.unsupported("{} '{}'", name, value);
+}
+
+DType position_dtype(const Expr& dim) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return as_int(dim).value_or(kMost) < kMost ? kInt32 : kInt64;
 }
 
 std::vector<Tap> linear_taps(const Expr& x) {

@@ -28,4 +28,14 @@ std::vector<Tap> cubic_taps(const Expr& x, double a);
 Expr linear_weight(const Expr& distance);
 Expr cubic_weight(const Expr& distance, double a);
 
+// Taps as tables, one entry for each place of `shape`, that stages compute once for all elements sampled there: the
+// elements' positions along an axis, as `pixel` gives them, and their weights.
+struct TapTable {
+  Buffer positions, weights;
+  Expr position(Axes place) const { return cast_to(at(positions, place), kInt64); }
+  Expr weight(Axes place) const { return at(weights, place); }
+};
+// Returns the dtype of positions along an axis: int32 where they are known to fit, which gathers faster.
+DType position_dtype(const Expr& dim);
+
 }  // namespace relaxc::taps

@@ -125,11 +125,118 @@ struct Region {
   }
 };
 
+// Pooling of regions by few samples in each bin (lower_roi_align), whose number is known, for images of many channels:
+// vectors run along the channels of a copy that has them last, and where samples lie is computed once for all of them.
+class RoiAlignByChannel {
+ public:
+  static bool fits(const OpCall& op, const RoiAlignAttrs& attrs) {
+    constexpr int64_t kMostSamples = 2, kFewestChannels = 8;
+    bool is_plain = attrs.layout == RoiAlignAttrs().layout && op.rank(0) == 4;
+    return is_plain && attrs.sample_ratio >= 1 && attrs.sample_ratio <= kMostSamples &&
+           as_int(op.shape(0)[1]).value_or(0) >= kFewestChannels;
+  }
+  RoiAlignByChannel(const OpCall& op, const RoiAlignAttrs& attrs)
+      : op_(op), attrs_(attrs), program_(op), region_(op, program_.inputs, attrs) {}
+
+  PrimFuncRef lower() {
+    ComputeBuilder& b = program_.builder;
+    const Expr &regions = op_.shape(1)[0], &channels = region_.shape[1];
+    images_ = b.buffer("T_image", kInt64, {regions});
+    b.block("T_image", {regions}, {}, [&](Axes i, Axes) {
+      Stmt body = seq({region_.check(i[0]), store(*images_, region_.image(i[0]), i)});
+      return ComputeBuilder::Bodies{std::nullopt, body};
+    });
+    for (size_t d : {0, 1}) {
+      for (int64_t k = 0; k < attrs_.sample_ratio; ++k) samples_[d].push_back(sample(b, d, k));
+    }
+    pixels_ = stored(b, "T_pixels", op_.dtype(0), {region_.shape[0], region_.shape[2], region_.shape[3], channels},
+                     [&](Axes i) { return load(region_.data, {i[0], i[3], i[1], i[2]}); });
+    std::vector<Expr> result = *known_shape(infer_roi<RoiAlignAttrs>(op_));
+    Buffer bins = stored(b, "T_bins", op_.dtype(0), {result[0], result[2], result[3], result[1]},
+                         [&](Axes i) { return cast_to(bin(i), op_.dtype(0)); });
+    return b.finish(
+        {b.compute("T_roi_align", op_.dtype(0), result, [&](Axes i) { return load(bins, {i[0], i[2], i[3], i[1]}); })});
+  }
+
+ private:
+  // Where a sample of each bin lies along an axis: its lower pixel, -1 outside of the image, and how far behind it.
+  struct Sample {
+    Buffer low, fraction;
+  };
+  Sample sample(ComputeBuilder& b, size_t d, int64_t k) const {
+    const Expr& dim = region_.shape[d + 2];
+    const std::vector<Expr> places = {op_.shape(1)[0], int_imm(region_.size[d])};
+    auto place = [&](Axes i) {
+      Expr begin = region_.corner(i[0], d, false), length = region_.corner(i[0], d, true) - begin;
+      if (!attrs_.aligned) length = max(length, region_.number(1));
+      Expr size = binary(BinaryOp::kDiv, length, region_.number(static_cast<double>(region_.size[d])));
+      Expr inner = region_.number(static_cast<double>(k) + 0.5) * size;
+      Expr samples = region_.number(static_cast<double>(attrs_.sample_ratio));
+      return begin + cast_to(i[1], region_.dtype) * size + binary(BinaryOp::kDiv, inner, samples);
+    };
+    auto inside = [&](const Expr& at) { return min(max(at, region_.number(0)), cast_to(dim - 1, region_.dtype)); };
+    Buffer low = stored(b, "T_low", kInt64, places, [&](Axes i) {
+      Expr at = place(i);
+      Expr is_outside = at < region_.number(-1) || at > cast_to(dim, region_.dtype);
+      return select(is_outside, int_imm(-1), max(region_.whole(ops::kScalarFloor, inside(at)), int_imm(0)));
+    });
+    Buffer fraction = stored(b, "T_fraction", region_.dtype, places, [&](Axes i) {
+      return inside(place(i)) - cast_to(max(at(low, i), int_imm(0)), region_.dtype);
+    });
+    return {low, fraction};
+  }
+  // Returns the value of a bin, given by region, row, column and channel.
+  Expr bin(Axes i) const {
+    const bool is_max = attrs_.mode != "avg";
+    std::optional<Expr> all;
+    for (const Sample& y : samples_[0]) {
+      for (const Sample& x : samples_[1]) {
+        Expr value = sampled(i, y, x);
+        all = !all ? value : is_max ? max(*all, value) : *all + value;
+      }
+    }
+    if (is_max) return *all;
+    const double count = static_cast<double>(attrs_.sample_ratio * attrs_.sample_ratio);
+    return binary(BinaryOp::kDiv, *all, region_.number(count));
+  }
+  Expr sampled(Axes i, const Sample& y, const Sample& x) const {
+    std::vector<Expr> place[] = {{i[0], i[1]}, {i[0], i[2]}};
+    Expr low[] = {at(y.low, place[0]), at(x.low, place[1])};
+    Expr down = at(y.fraction, place[0]), right = at(x.fraction, place[1]), whole = region_.number(1);
+    auto weighted = [&](bool is_lower, bool is_right) {
+      auto pixel = [&](size_t d, bool is_next) {
+        Expr first = max(low[d], int_imm(0));
+        return is_next ? min(first + 1, region_.shape[d + 2] - 1) : first;
+      };
+      Expr element = load(*pixels_, {load(*images_, {i[0]}), pixel(0, is_lower), pixel(1, is_right), i[3]});
+      return cast_to(element, region_.dtype) * (is_right ? right : whole - right);
+    };
+    Expr up = whole - down, value = region_.number(0);
+    if (attrs_.mode == "corner_max") {
+      value = max(max(weighted(false, false) * up, weighted(false, true) * up),
+                  max(weighted(true, false) * down, weighted(true, true) * down));
+    } else {
+      value =
+          (weighted(false, false) + weighted(false, true)) * up + (weighted(true, false) + weighted(true, true)) * down;
+    }
+    Expr is_empty = min(low[0], low[1]) < int_imm(0) || !has_elements({region_.shape[2], region_.shape[3]});
+    return if_then_else(is_empty, region_.number(0), value);
+  }
+
+  const OpCall& op_;
+  RoiAlignAttrs attrs_;
+  OpProgram program_;
+  Region region_;
+  std::vector<Sample> samples_[2];         // of a bin along y and x
+  std::optional<Buffer> images_, pixels_;  // the image of each region, and the copy
+};
+
 // Averages (or takes the largest of) samples on a grid in each bin. A sample is interpolated between the four pixels
 // around it; one farther than a pixel outside of the image is 0. (Mask R-CNN, He et al., 2017) The mode "corner_max" is
 // ONNX's maximum: over the four pixels of all samples, each times its weight.
 PrimFuncRef lower_roi_align(const OpCall& op) {
   RoiAlignAttrs attrs = op.attrs<RoiAlignAttrs>();
+  if (RoiAlignByChannel::fits(op, attrs)) return RoiAlignByChannel(op, attrs).lower();
   auto [b, x] = OpProgram(op);
   Region region(op, x, attrs);
   bool is_max = attrs.mode != "avg", of_corners = attrs.mode == "corner_max";

@@ -28,6 +28,13 @@ constexpr const char* kDecision = "block";
 
 using Layouts = std::vector<std::optional<Layout>>;  // by tensor argument
 
+// Returns whether a rule of the user's is for the operator, or decides how it is scheduled.
+bool has_rule_for(const std::string& op, const PassContext& context) {
+  return std::ranges::any_of(context.schedules, [&](const ScheduleRule& rule) {
+    return ops::full_name(operator_of(rule, context)) == ops::full_name(op);
+  });
+}
+
 // Returns the offer of a call's row; nullopt where a user's rule expects the operator that would be another one.
 std::optional<LayoutOffer> offer_of(const Expr& value, const Span& span, const Layouts& layouts,
                                     const PassContext& context) {
@@ -35,10 +42,7 @@ std::optional<LayoutOffer> offer_of(const Expr& value, const Span& span, const L
   const OpRow* row = call ? context.ops.find(op_name(value)) : nullptr;
   if (!row || !row->layouts) return std::nullopt;
   auto offer = row->layouts({OpCall{*call, span}, value.type(), context.target, layouts});
-  const bool is_expected =
-      offer && !offer->becomes.empty() && std::ranges::any_of(context.schedules, [&](const ScheduleRule& rule) {
-        return ops::full_name(operator_of(rule, context)) == row->name;
-      });
+  const bool is_expected = offer && !offer->becomes.empty() && has_rule_for(row->name, context);
   return is_expected ? std::nullopt : offer;
 }
 
@@ -81,6 +85,7 @@ struct Option {
   Layout result;
   double gain = 0;
   bool is_decision = false;
+  bool is_expected = false;  // by a user's rule, which is for the loops of that form
   bool is_taken = false;
 };
 
@@ -99,7 +104,8 @@ class LayoutChoice {
       option.is_taken = taken[i];
       if (option.is_decision) {
         const int64_t block = block_of(option);
-        decide(kRule, kDecision, option.var, context_, {0, block}, by_formula[i] ? block : 0);
+        decide(kRule, kDecision, option.var, context_, {0, block}, by_formula[i] ? block : 0,
+               option.is_expected ? std::optional<AttrValue>(block) : std::nullopt);
       }
       result.emplace(option.var.get(), std::move(option));
     }
@@ -178,7 +184,14 @@ class LayoutChoice {
     }
     std::optional<LayoutOffer> offer = offer_of(binding.value, binding.var.span(), known, context_);
     if (!offer) return std::nullopt;
-    return Option{binding.var, known, offer->operands, offer->result, offer->gain, offer->is_decision};
+    const std::string op = offer->becomes.empty() ? op_name(binding.value) : offer->becomes;
+    return Option{binding.var,
+                  known,
+                  offer->operands,
+                  offer->result,
+                  offer->gain,
+                  offer->is_decision,
+                  offer->is_decision && has_rule_for(op, context_)};
   }
 
   void add_use(const Expr& tensor, Use use) {
@@ -207,10 +220,10 @@ class LayoutChoice {
       nodes.push_back(cut.add_node());
       if (option.gain > 0) cut.add_cost(MinCut::kSource, nodes.back(), option.gain);
       if (option.gain < 0) cut.add_cost(nodes.back(), MinCut::kSink, -option.gain);
-      const std::optional<AttrValue> given =
-          option.is_decision && by_user ? given_decision(kRule, kDecision, option.var, context_) : std::nullopt;
-      if (!given) continue;
-      const bool is_plain = *given == AttrValue(0);
+      if (!option.is_decision || !by_user) continue;
+      const std::optional<AttrValue> given = given_decision(kRule, kDecision, option.var, context_);
+      if (!given && !option.is_expected) continue;
+      const bool is_plain = given == AttrValue(0);
       cut.add_cost(is_plain ? nodes.back() : MinCut::kSource, is_plain ? MinCut::kSink : nodes.back(), MinCut::kNever);
     }
     for (size_t i = 0; i < order_.size(); ++i) {

@@ -62,6 +62,7 @@ namespace relaxc {
   Y(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
   Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
+  Y(transpose_tiles, "read the rows of a tile where vectors are its columns, and transpose it in registers")       \
   Y(promote_accumulators, "keep the results of a loop's reduction in registers while it runs")                     \
   X(narrow_indices, "compute indices in int32 where that is exact and faster")                                     \
   X(share_storage, "let buffers that are not alive at the same time share memory")                                 \
@@ -149,7 +150,8 @@ const std::vector<Pipeline>& pipelines() {
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
-        "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "promote_accumulators",
+        "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "transpose_tiles",
+        "promote_accumulators",
         "narrow_indices", "share_storage", "merge_subexpressions"}},
       // clang-format on
   };

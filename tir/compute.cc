@@ -7,6 +7,7 @@
 #include "ir/regions.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -51,10 +52,11 @@ Buffer ComputeBuilder::buffer(std::string name, DType dtype, std::vector<Expr> s
 }
 
 Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> shape,
-                               const std::function<Expr(Axes)>& value) {
+                               const std::function<Expr(Axes)>& value, Attrs annotations) {
   Buffer out = buffer(name, dtype, shape);
-  block(std::move(name), std::move(shape), {},
-        [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; });
+  block(
+      std::move(name), std::move(shape), {},
+      [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; }, std::move(annotations));
   return out;
 }
 
@@ -68,8 +70,14 @@ Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> s
   return out;
 }
 
+void ComputeBuilder::annotate(std::string name, AttrValue value) {
+  stages_.back() = rewrite(stages_.back(), [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    return edited<Block>(block, [&](Block& copy) { copy.annotations.set(name, value); });
+  });
+}
+
 void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,
-                           const std::function<Bodies(Axes, Axes)>& bodies) {
+                           const std::function<Bodies(Axes, Axes)>& bodies, Attrs annotations) {
   std::vector<IterVar> iter_vars;
   std::vector<VarRef> loop_vars;
   std::vector<Expr> spatial_axes, reduced_axes, extents;
@@ -91,6 +99,7 @@ void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vec
                          .iter_vars = std::move(iter_vars),
                          .reads = std::move(accesses.reads),
                          .writes = std::move(accesses.writes),
+                         .annotations = std::move(annotations),
                          .init = built.init,
                          .body = built.body});
   for (size_t i = loop_vars.size(); i-- > 0;) stmt = loop(loop_vars[i], extents[i], stmt);

@@ -28,12 +28,15 @@ class ComputeBuilder {
   VarRef scalar(std::string name, DType dtype = kInt64);
 
   // Adds a stage that computes out[i] = value(i).
-  Buffer compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value);
+  Buffer compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value,
+                 Attrs annotations = {});
   // Adds a stage that sets out[i] = init and then out[i] = combine(out[i], value(i, r)) for each r. When nothing is
   // reduced, out[i] = combine(init, value(i)).
   using Combine = std::function<Expr(const Expr& accumulated, const Expr& value)>;
   Buffer reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced, const Expr& init,
                 const Combine& combine, const std::function<Expr(Axes, Axes)>& value);
+  // Gives the block that was added last an annotation.
+  void annotate(std::string name, AttrValue value);
   // Adds one block that writes several buffers. The functions make its statements from the axes; there must not be an
   // init when nothing is reduced. buffer() creates the buffers.
   struct Bodies {
@@ -41,7 +44,7 @@ class ComputeBuilder {
     Stmt body;
   };
   void block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,
-             const std::function<Bodies(Axes spatial, Axes reduced)>& bodies);
+             const std::function<Bodies(Axes spatial, Axes reduced)>& bodies, Attrs annotations = {});
   // Adds a block without axes around statements of any form (scans, sorts, data-dependent loops).
   void extern_block(std::string name, Stmt body);
   // Creates a buffer for block() and extern_block() to write. finish() decides whether it is an output.

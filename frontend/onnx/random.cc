@@ -39,7 +39,8 @@ Expr multinomial(Node& n) {
   DType dtype = n.attr_dtype("dtype", kInt32);
   if (dtype != kInt32 && dtype != kInt64) n.fail("dtype is {}, expected int32 or int64", to_string(dtype));
   Expr samples = int_imm(n.attr_int("sample_size", 1)), rows = n.dim(0, 0), draws = n.simplify(rows * samples);
-  Expr probabilities = n.op("nn.softmax", {n.cast(n.tensor(0), kFloat64)}, LastAxisAttrs{1});
+  DType wide = n.dtype(0) == kFloat64 ? kFloat64 : kFloat32;
+  Expr probabilities = n.op("nn.softmax", {n.cast(n.tensor(0), wide)}, LastAxisAttrs{1});
   Expr numbers = uniform(n, {draws, int_imm(1)}, kFloat64, 0, 1);
   Expr row = n.op("arange", {int_imm(0), rows, int_imm(1)}, DTypeAttrs{kInt64});
   row = n.broadcast_to(n.reshape(row, {rows, int_imm(1)}), {rows, samples});

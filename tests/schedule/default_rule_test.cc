@@ -141,6 +141,40 @@ def sums(A: T.Buffer((256, 512), "float32"), B: T.Buffer((128,), "float32")):
   }
 }
 
+TEST_CASE("vectors gather at loaded indices where they have 512 bits", "[schedule]") {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(R"(
+@T.prim_func
+def loaded(A: T.Buffer((64, 100), "float32"), I: T.Buffer((64,), "int32"), B: T.Buffer((64, 64), "float32")):
+    for i, j in T.grid(64, 64):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, I[vj]]
+
+@T.prim_func
+def narrow(A: T.Buffer((64, 100), "uint8"), I: T.Buffer((64,), "int32"), B: T.Buffer((64, 64), "uint8")):
+    for i, j in T.grid(64, 64):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, I[vj]]
+
+@T.prim_func
+def computed(A: T.Buffer((64, 100), "float32"), B: T.Buffer((64, 64), "float32")):
+    for i, j in T.grid(64, 64):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj * vj % 100]
+)",
+                                 "module.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  auto has_vectors = [&](const char* name, const char* target) {
+    return loop_kinds(by_default(module.prim_func(name), target))[ForKind::kVectorized] > 0;
+  };
+  CHECK(has_vectors("loaded", "x86-64-v4"));
+  for (const char* name : {"narrow", "computed"}) CHECK_FALSE(has_vectors(name, "x86-64-v4"));
+  CHECK_FALSE(has_vectors("loaded", "x86-64-v3"));
+}
+
 TEST_CASE("the default schedules of programs for schedules", "[schedule]") {
   int scheduled = 0;
   for (const TestProgram& program : schedule_programs()) {

@@ -23,6 +23,9 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 // ---- Tiles, in elements or vectors
 
 constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
+constexpr int64_t kFewestWholeLanes = 8;      // of a transpose's tile that leaves no rest; shorter ones cost more
+constexpr int kGatheringBits = 512;           // vectors that gather faster than a loop does, with masks
+constexpr int kFewestGatheredBits = 32;       // of elements that an instruction gathers
 constexpr int64_t kScanVectors = 4;           // side by side, where each step of a scan goes to another row
 constexpr int64_t kSymbolicScanVectors = 2;   // that many where a vector more may be masked out whole
 constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer
@@ -45,10 +48,14 @@ constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tun
 
 // ---- Windows, of pooling and depthwise convolutions
 
-constexpr int64_t kMostWindowSteps = 64;    // instructions of an unrolled window
-constexpr int64_t kMostWindowRows = 4;      // that share what their windows read
-constexpr int64_t kMostLaneStride = 4;      // between the lanes of a vector, which is picked from whole vectors
-constexpr int64_t kFewestStridedBits = 32;  // of their elements
+constexpr int64_t kMostWindowSteps = 64;        // instructions of an unrolled window
+constexpr int64_t kMostWindowTileSteps = 350;   // the same of all rows of a tile
+constexpr int64_t kMostWindowRows = 7;          // that share what their windows read
+constexpr int64_t kMostSymbolicWindowRows = 4;  // the same where there is code for each number that the last tile has
+constexpr int64_t kFewestTapsOfCopy = 9;        // of a window, for each element that a copy with its border makes
+constexpr int64_t kRowTilesInBand = 8;          // that copy the border of an image together
+constexpr int64_t kMostLaneStride = 4;          // between the lanes of a vector, which is picked from whole vectors
+constexpr int64_t kFewestStridedBits = 32;      // of their elements
 
 // ---- Caches
 
@@ -77,10 +84,10 @@ constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a pane
 constexpr int64_t kFewestCores = 16;
 constexpr int64_t kSharesPerCore = 4;   // pieces of work, so that threads end at about the same time
 constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row tiles: an eighth of the pieces is enough
-constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
-constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
-constexpr int64_t kElementwiseWork = 4;                  // operations for an element
-constexpr int64_t kElementwiseShares = 64;               // of an elementwise block, that keep all threads busy
+constexpr int64_t kGroupsPerTwoCores = 1;  // of Winograd's patches, if threads are to take whole groups
+constexpr int64_t kFilterPanels = 4;       // that keep threads busy where rows of pixels are not shared
+constexpr int64_t kElementwiseWork = 4;    // operations for an element
+constexpr int64_t kLoopShares = 64;  // iterations of fused loops that keep all threads busy; the loops inside stay
 constexpr int64_t kMostProducts = 1 << 20;               // of a batch, that are counted
 constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 

@@ -17,6 +17,7 @@
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
+#include "tir/rules/windows.h"
 
 namespace relaxc {
 
@@ -41,7 +42,20 @@ bool is_cheap(const Expr& value) {
 // Returns whether each point of the axes computes an element of an internal buffer, so that readers can compute it.
 bool can_be_inlined(Schedule& sch, const Block& block) {
   const BufferStore* store = single_store(block);
+  if (block.annotations.get_bool(annotation<"stored">(), false)) return false;
   return store && !reduces(block) && is_at(store->indices, block.iter_vars) && !sch.tree("").is_param(store->buffer);
+}
+
+// Returns whether the reader would compute an element again and again: the load does not depend on an axis around
+// others on which it depends. What depends on outer axes alone moves out of the inner loops.
+bool repeats_along_outer_axis(const Block& reader, const BufferLoad& load) {
+  bool is_missing = false;
+  for (const IterVar& axis : reader.iter_vars) {
+    bool is_used = std::ranges::any_of(load.indices, [&](const Expr& index) { return uses_var(index, axis.var); });
+    if (is_used && is_missing) return true;
+    is_missing = is_missing || (!is_used && !is_int(axis.domain.extent, 1));
+  }
+  return false;
 }
 
 bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
@@ -52,18 +66,28 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   return std::ranges::all_of(readers, [&](const BlockRV& reader_rv) {
     Ref<Block> reader = cast<Block>(sch.get(reader_rv));
     int loads = 0;
-    bool axis_by_axis = true;
+    bool axis_by_axis = true, repeats = false;
     walk(reader->body, [&](const BufferLoad& load) {
       if (!same_node(load.buffer, store->buffer)) return;
       ++loads;
+      repeats = repeats || repeats_along_outer_axis(*reader, load);
       for (const Expr& index : load.indices) axis_by_axis = axis_by_axis && (index.is<Var>() || index.is<IntImm>());
     });
     // Loops inside of the reader may read an element any number of times; a product reads each many times and needs
     // its operands in the layout that they have; a window (pooling) reads an element for several outputs, but the
     // conditions of its border hold in most tiles.
     if (holds<For, While>(reader->body) || (is_contraction(*reader) && !reads_windows(reader))) return false;
-    return cheap || (readers.size() == 1 && loads == 1 && (axis_by_axis || !reduces(*reader)));
+    return cheap || (readers.size() == 1 && loads == 1 && !repeats && (axis_by_axis || !reduces(*reader)));
   });
+}
+
+// Returns whether only windows read the block, which has a border that they should not test.
+bool is_open_border(Schedule& sch, const BlockRV& rv) {
+  const BufferStore* store = single_store(*cast<Block>(sch.get(rv)));
+  Blocks readers = sch.apply(GetConsumers{rv});
+  if (readers.size() != 1 || !holds<Call>(store->value)) return false;
+  Ref<Block> reader = cast<Block>(sch.get(readers[0]));
+  return reads_windows(reader) && has_open_border(reader, sch.tree("").facts);
 }
 
 // Applies the steps of a block until one is refused, which ends the schedule of the block and not the rule. Each step
@@ -75,6 +99,7 @@ void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { (
 struct KeptBlock {
   BlockRV block;
   std::string prefix;
+  bool in_tile = false;           // it is computed in a tile of the windows that read it
   std::optional<Buffer> part_of;  // an internal buffer of which it is one of several blocks that write parts
 };
 
@@ -128,9 +153,10 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisio
     decisions.set_prefix(prefix);
     const BufferStore* store = single_store(*block);
     bool is_part = store && contains(in_parts, store->buffer);
-    bool is_inlined = !is_part && can_be_inlined(sch, *block) && decisions.flag("inline", is_worth_inlining(sch, rv)) &&
+    const bool can_be = !is_part && can_be_inlined(sch, *block), is_border = can_be && is_open_border(sch, rv);
+    bool is_inlined = can_be && decisions.flag("inline", !is_border && is_worth_inlining(sch, rv)) &&
                       sch.try_apply(ComputeInline{rv});
-    if (!is_inlined) kept.push_back({rv, prefix, is_part ? std::optional(store->buffer) : std::nullopt});
+    if (!is_inlined) kept.push_back({rv, prefix, is_border, is_part ? std::optional(store->buffer) : std::nullopt});
   }
   return kept;
 }
@@ -139,15 +165,24 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisio
 void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, Decisions& decisions) {
   std::vector<KeptBlock> kept = inline_blocks(sch, given, decisions);
   Blocks blocks = map_each(kept, &KeptBlock::block);
+  std::vector<size_t> in_tile;  // those for the next reduction
+  auto schedule_plain = [&](size_t i) {
+    decisions.set_prefix(kept[i].prefix);
+    ElementwisePlan plan = choose_elementwise(cast<Block>(sch.get(blocks[i])), sch.tree("").facts, target, decisions);
+    apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
+  };
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
     const Analyzer& facts = sch.tree("").facts;
-    decisions.set_prefix(kept[i].prefix);
-    if (!reduces(*block)) {
-      ElementwisePlan plan = choose_elementwise(block, facts, target, decisions);
-      apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
+    if (kept[i].in_tile) {
+      in_tile.push_back(i);
       continue;
     }
+    if (!reduces(*block)) {
+      schedule_plain(i);
+      continue;
+    }
+    decisions.set_prefix(kept[i].prefix);
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
     // A product in panels would move all blocks after it into its tiles.
@@ -159,8 +194,10 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
       ContractionTile tile = choose_contraction(stage, std::get<ContractionTile>(product), target, decisions);
       apply_while_they_fit(sch, [&] { schedule_contraction(sch, blocks[i], tile); });
     } else {
-      ReductionPlan plan = choose_reduction(block, facts, target, decisions);
-      apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
+      ReductionPlan plan = choose_reduction(block, facts, target, decisions, !in_tile.empty());
+      if (!plan.band) std::ranges::for_each(std::exchange(in_tile, {}), schedule_plain);
+      Blocks producers = map_each(std::exchange(in_tile, {}), [&](size_t each) { return blocks[each]; });
+      apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan, producers); });
     }
     if (epilogue) ++i;
   }

@@ -20,27 +20,42 @@ std::vector<BufferLoad> accesses_of(const Block& block) {
 }
 
 // Answers by how much accesses of a block move along its axes.
-struct Strides {
-  const BufferStore* store;  // the only one of the block, or null
+class Strides {
+ public:
+  Strides(const BufferStore* store, const Analyzer& facts) : facts(facts), store_(store) {}
+
   const Analyzer& facts;
 
   // Returns the stride of an access along an axis; nullopt: it varies. An index that is loaded, such as the row that a
   // gather copies, stays the same along an axis that its own place does not depend on.
   std::optional<Expr> of(const BufferLoad& access, const IterVar& axis) const {
+    return with_fixed(access, axis, [&](const Ref<BufferLoad>& load) { return !uses_var(load, axis.var); });
+  }
+  // Does so with all loaded indices fixed: what an axis changes beside them.
+  std::optional<Expr> beside_loads(const BufferLoad& access, const IterVar& axis) const {
+    return with_fixed(access, axis, [](const Ref<BufferLoad>&) { return true; });
+  }
+
+ private:
+  std::optional<Expr> with_fixed(const BufferLoad& access, const IterVar& axis,
+                                 const std::function<bool(const Ref<BufferLoad>&)>& is_fixed) const {
     auto fixed = [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-      if (!store || same_node(load->buffer, store->buffer) || uses_var(load, axis.var)) return std::nullopt;
+      if (!store_ || same_node(load->buffer, store_->buffer) || !is_fixed(load)) return std::nullopt;
       return make_var("loaded", prim_type(dtype_of(load)));
     };
-    auto with_fixed = [&](const Expr& index) { return holds<BufferLoad>(index) ? rewrite(index, fixed) : index; };
-    return access_stride(access.buffer, map_each(access.indices, with_fixed), axis.var, facts);
+    auto replaced = [&](const Expr& index) { return holds<BufferLoad>(index) ? rewrite(index, fixed) : index; };
+    return access_stride(access.buffer, map_each(access.indices, replaced), axis.var, facts);
   }
+
+  const BufferStore* store_;  // the only one of the block, or null
 };
 
-// Returns whether two axes can be fused for every buffer: stride(outer) is extent(inner) * stride(inner).
+// Returns whether two axes can be fused for every buffer: stride(outer) is extent(inner) * stride(inner). Loads of
+// indices are among the accesses.
 bool can_merge(const std::vector<BufferLoad>& accesses, const IterVar& outer, const IterVar& inner,
                const Strides& strides) {
   return std::ranges::all_of(accesses, [&](const BufferLoad& access) {
-    auto outer_stride = strides.of(access, outer), inner_stride = strides.of(access, inner);
+    auto outer_stride = strides.beside_loads(access, outer), inner_stride = strides.beside_loads(access, inner);
     return outer_stride && inner_stride &&
            strides.facts.can_prove_equal(*outer_stride, *inner_stride * inner.domain.extent);
   });
@@ -92,22 +107,30 @@ int64_t vectors_of_scan(const Block& block, std::optional<int64_t> extent, int64
   return vectors;
 }
 
-// Returns whether whole tiles cover a transpose, each a rectangle of its only operand.
-bool has_whole_tiles(const std::vector<Ref<BufferLoad>>& loads, const Nest& nest, const ElementwisePlan& plan,
-                     const std::vector<Expr>& extents) {
-  auto is_whole = [](const Expr& extent, int64_t size) { return as_int(extent).value_or(1) % size == 0; };
-  size_t rows = 0;  // the last axis of the rows
-  for (size_t loop = 0; loop <= *plan.rows; ++loop) rows += static_cast<size_t>(plan.merged[loop]);
-  return loads.size() == 1 && is_whole(extents[*plan.rows], plan.tile) && is_whole(extents.back(), plan.lanes) &&
-         is_whole(nest.axes[rows - 1].domain.extent, plan.tile) && is_whole(nest.axes.back().domain.extent, plan.lanes);
+// Returns the lanes of a tile of a transpose, as many as it has rows: as many as a register has, and fewer where an
+// axis is shorter or fewer divide both axes. A network of shuffles holds all rows in registers.
+int64_t lanes_of_tile(const Expr& rows, const Expr& columns, int64_t widest, const Target& target) {
+  auto of = [](const Expr& extent, int64_t otherwise) { return as_int(extent).value_or(otherwise); };
+  int64_t lanes = std::min<int64_t>(widest, target.num_vector_registers);
+  while (lanes > 1 && std::min(of(rows, lanes), of(columns, lanes)) < lanes) lanes /= 2;
+  for (int64_t fewer = lanes; fewer >= cost_model::kFewestWholeLanes; fewer /= 2) {
+    if (of(rows, 0) % fewer == 0 && of(columns, 0) % fewer == 0) return fewer;
+  }
+  return lanes < cost_model::kFewestLanes ? 1 : lanes;
 }
 
-// Returns whether the lines that a column is gathered from drive each other out of the cache.
-bool share_a_set(const BufferLoad& load, const Nest& nest, const Strides& strides, const Target& target) {
-  auto stride = strides.of(load, nest.axes.back());
-  auto elements = stride ? as_int(*stride) : std::nullopt;
-  auto bytes = elements ? checked_mul(*elements, buffer_type(load.buffer).dtype.bits / 8) : std::nullopt;
-  return bytes && *bytes != 0 && *bytes % std::max<int64_t>(1, target.l1.bytes / target.l1.ways) == 0;
+// Returns whether vectors gather what lies where loaded indices say, while the store has neighbours along the last
+// axis. Narrow elements are not gathered in an instruction.
+bool gathers_in_lanes(const BufferStore& store, const std::vector<BufferLoad>& accesses, const IterVar& axis,
+                      const Strides& strides, const Target& target) {
+  using namespace cost_model;
+  auto stored = strides.of({store.buffer, store.indices, {}}, axis);
+  bool fits = std::ranges::all_of(accesses, [&](const BufferLoad& access) {
+    bool is_gathered = std::ranges::any_of(access.indices, holds<BufferLoad>) &&
+                       buffer_type(access.buffer).dtype.bits >= kFewestGatheredBits;
+    return is_gathered || is_lane_stride(strides.of(access, axis));
+  });
+  return fits && stored && is_int(*stored, 1) && target.vector_bits >= kGatheringBits;
 }
 
 // Returns the most vectors of a piece, a power of two.
@@ -133,7 +156,8 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   const bool has_loop = block->body.is<For>();
   if (nest.axes.empty() || !(single_store(*block) || has_loop)) return plan;
   std::vector<BufferLoad> accesses = accesses_of(*block);
-  const Strides strides{single_store(*block), facts};
+  const BufferStore* store = single_store(*block);
+  const Strides strides(store, facts);
   std::vector<Expr> extents;  // of the merged loops
   for (size_t d = 0; d < nest.axes.size(); ++d) {
     const IterVar& axis = nest.axes[d];
@@ -156,15 +180,15 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   if (has_loop && widest == 1) return ElementwisePlan{.parallel = plan.parallel};
   const int64_t side_by_side = has_loop ? vectors_of_scan(*block, extent, widest) : 1;
   widest *= side_by_side;
-  if (!has_lanes && !has_loop) plan.rows = loop_of_rows(*strides.store, accesses, nest, plan.merged, extents, strides);
+  if (!has_lanes && !has_loop) plan.rows = loop_of_rows(*store, accesses, nest, plan.merged, extents, strides);
   if (plan.rows) {
-    plan.tile = widest = lanes_of(*block, target);
-    if (extent && *extent < widest) widest = 1;
+    plan.tile = lanes_of(*block, target);
+    widest = lanes_of_tile(extents[*plan.rows], extents.back(), plan.tile, target);
+  } else if (!has_lanes && !has_loop && gathers_in_lanes(*store, accesses, nest.axes.back(), strides, target)) {
+    widest = lanes_of(*block, target);
   }
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
-  auto loads = loads_of(block->body);
-  if (plan.rows && plan.lanes > 1 && has_whole_tiles(loads, nest, plan, extents))
-    plan.copies_tile = decisions.flag("copy_tile", share_a_set(*loads[0], nest, strides, target));
+  if (plan.rows && plan.lanes > 1) plan.tile = plan.lanes;
   bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = std::max<int64_t>(1, most_vectors_of_piece(target) / side_by_side);
   if (plan.rows || !only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
@@ -178,18 +202,15 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
 static void distribute(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
   if (!plan.parallel) return;
   size_t count = 0;
-  for (int64_t shares = 1; count < outer.size() && shares < cost_model::kElementwiseShares; ++count)
+  for (int64_t shares = 1; count < outer.size() && shares < cost_model::kLoopShares; ++count)
     shares *= extent_of(sch, outer[count]).value_or(1);
   outer.resize(count);
   fuse_parallel(sch, outer, true);
 }
 
 // Orders the loops, from the outside: those of other axes and tiles of rows, which threads share, tiles of columns, and
-// the rows and columns of a tile. Each column of a tile uses lines of the cache that the one before has loaded, or of a
-// copy of the tile.
-static void schedule_transpose(Schedule& sch, const BlockRV& rv, Loops outer, const ElementwisePlan& plan) {
-  std::optional<BlockRV> copy;
-  if (plan.copies_tile) copy = sch.apply(CacheRead{rv, 0, "local"});
+// the rows and columns of a tile, which lowering transposes in registers.
+static void schedule_transpose(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
   Loops rows = sch.apply(Split{outer[*plan.rows], {std::nullopt, plan.tile}}), columns = {outer.back()};
   if (plan.lanes > 1) columns = sch.apply(Split{outer.back(), {std::nullopt, plan.lanes}});
   outer.pop_back();
@@ -197,10 +218,6 @@ static void schedule_transpose(Schedule& sch, const BlockRV& rv, Loops outer, co
   outer.push_back(rows[0]);
   Loops tiles(columns.begin(), columns.end() - 1);
   sch.apply(Reorder{joined({outer, tiles, {rows[1], columns.back()}})});
-  if (copy) {
-    sch.apply(ComputeAt{*copy, tiles.back(), true});
-    sch.apply(Vectorize{sch.apply(GetLoops{*copy}).back()});
-  }
   if (plan.lanes > 1) sch.apply(Vectorize{columns.back()});
   fuse_parallel(sch, outer, plan.parallel);
 }
@@ -214,7 +231,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
     outer.push_back(fused(sch, Loops(first, first + count)));
     first += count;
   }
-  if (plan.rows) return schedule_transpose(sch, rv, outer, plan);
+  if (plan.rows) return schedule_transpose(sch, outer, plan);
   Factors factors = {std::nullopt};
   if (plan.piece > 0) factors.emplace_back(plan.piece);
   if (plan.lanes > 1) factors.emplace_back(plan.lanes);
@@ -231,9 +248,7 @@ std::vector<DecisionRow> elementwise_decisions() {
   return {
       {"lanes", "lanes of a vector of elements, of columns, or of partial results",
        "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours, but for a "
-       "transpose"},
-      {"copy_tile", "a tile of a transpose is copied before its columns are gathered, where whole tiles cover all",
-       "its lines lie a multiple of a way of the L1 cache apart"},
+       "transpose, and where vectors gather well"},
       {"piece", "vectors in a piece of one long loop, which a thread takes",
        fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }
