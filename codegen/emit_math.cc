@@ -75,14 +75,13 @@ Lanes tanh(const Lanes& x) {
   return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
 }
 
-// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), in which all but the result are normal numbers. From x = 43 on, e^-x
-// does not count. Scaling by a sum of integers could turn NaN into a number, so it comes in once more.
+// 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the
+// result are normal numbers. From x = 43 on, e^-x does not count. Never forming e^-x itself saves a rounding.
 Lanes sigmoid(const Lanes& x) {
   constexpr double kScale = 0x1p-64;
-  Lanes t = at_most(at_least(x, -105), 43);
-  Exponential e = exponential(-t);
-  Lanes scaled = (fma(e.fraction, kScale, kScale).bits() + (e.n << 23)).floats();
-  return 1 / (fma(t, 0, scaled) + kScale) * kScale;
+  Exponential e = exponential(-at_most(at_least(x, -105), 43));
+  Lanes scale = power_of_two(e.n - 64);
+  return 1 / (fma(e.fraction, scale, kScale) + scale) * kScale;
 }
 
 // erf(x) = 1 - e^r with r = log(erfc(t)) = -t q(t), t = |x|, as one formula everywhere: e^r is 2^n (1 + fraction), so
