@@ -578,8 +578,10 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
     if (!graph) continue;
     std::string entry = (*graph)->attrs.get_string(attr_names::kEntryName, name);
     FunctionLowering(module, builder, constants, entry, *graph).run();
-    if (const AttrValue* bytes = (*graph)->attrs.find(attr_names::kArenaBytes))
-      builder.set_metadata("arena_bytes." + entry, *bytes->as<std::string>());
+    for (const char* formula : {attr_names::kArenaBytes, attr_names::kPeakBytes}) {
+      if (const AttrValue* bytes = (*graph)->attrs.find(formula))
+        builder.set_metadata(fmt::format("{}.{}", formula, entry), *bytes->as<std::string>());
+    }
     const std::string otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
     if (module.functions.contains(otherwise)) builder.set_metadata(std::string(vm::kOtherwiseKey) + entry, otherwise);
   }

@@ -23,22 +23,25 @@ Lanes polynomial(const Lanes& x, const double (&coefficients)[N]) {
 
 // ---- In float
 
+// Cephes expf: (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
+constexpr double kExpm1[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                             4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
 // Cephes expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
 struct Exponential {
   Lanes fraction, n;
+  Nearest scale;  // n, also as a float
 };
 Exponential exponential(const Lanes& x) {
   Nearest n = nearest(x, kLog2e);
   Lanes r = fma(n.number, -0.693145751953125, x);  // 15 significant bits: exact products without fma, too
   r = fma(n.number, -1.428606765330187045e-6, r);
-  Lanes p = polynomial(
-      r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  return {fma(p, r * r, r), n.integer};
+  return {fma(polynomial(r, kExpm1), r * r, r), n.integer, n};
 }
 
 // The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
 Lanes exp(const Lanes& x) {
   Exponential e = exponential(at_most(at_least(x, -105), 89));
+  if (auto result = scaled(e.fraction + 1, e.scale)) return *result;
   Lanes half = shift_right_signed(e.n, 1);
   return (e.fraction + 1) * power_of_two(half) * power_of_two(e.n - half);
 }
@@ -60,37 +63,53 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere.
+// Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere, which is 1 from 10 on.
 Lanes tanh(const Lanes& x) {
-  Lanes magnitude = abs(x), square = x * x;
+  Lanes magnitude = at_most(abs(x), 10), square = x * x;
   Lanes p =
       polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Lanes small = fma(p * square, x, x);
-  Lanes large = 1 - 2 / (exp(magnitude * 2) + 1);
+  Exponential e = exponential(magnitude * 2);
+  Lanes scale = power_of_two(e.n);
+  Lanes large = 1 - 2 / (fma(e.fraction, scale, scale) + 1);
   return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
 }
 
-// 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n. For n > 0, numerator and denominator are multiplied by 2^-n, so that
-// neither overflows. Never forming e^-x itself saves a rounding. Below 2^-126 the result needs a second factor.
+// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), in which all but the result are normal numbers. From x = 43 on, e^-x
+// does not count. Scaling by a sum of integers could turn NaN into a number, so it comes in once more.
 Lanes sigmoid(const Lanes& x) {
-  Exponential e = exponential(at_most(at_least(-x, -105), 105));
-  Lanes is_negative = e.n < 0;
-  Lanes small = power_of_two(at_least(select(is_negative, e.n, 0 - e.n), -126));
-  Lanes denominator = fma(e.fraction, select(is_negative, small, 1), small) + 1;
-  return select(is_negative, 1, small) / denominator * power_of_two(at_most(126 - e.n, 0));
+  constexpr double kScale = 0x1p-64;
+  Lanes t = at_most(at_least(x, -105), 43);
+  Exponential e = exponential(-t);
+  Lanes scaled = (fma(e.fraction, kScale, kScale).bits() + (e.n << 23)).floats();
+  return 1 / (fma(t, 0, scaled) + kScale) * kScale;
 }
 
-// N. Juffa's erff (published on Stack Overflow and the NVIDIA forums, BSD): an odd polynomial below 0.921875, else
-// 1 - exp of a polynomial. From 4 on the result is 1; the clamp keeps the polynomial inside its interval.
+// erf(x) = 1 - e^r with r = log(erfc(t)) = -t q(t), t = |x|, as one formula everywhere: e^r is 2^n (1 + fraction), so
+// 1 - e^r keeps its accuracy near 0, where n is 0. q is a polynomial that minimizes the error of the result on
+// [0, 3.95] (Lawson's algorithm; q - 1 below, 2^-28). Beyond that the result is 1. The rounding of r is added back as
+// `lost`.
 Lanes erf(const Lanes& x) {
-  Lanes magnitude = abs(x), t = at_most(magnitude, 4), s = t * t;
-  Lanes r = fma(t, -1.72853470e-5, 3.83197126e-4);
-  r = fma(r, s, fma(t, -3.88396438e-3, 2.42546219e-2));
-  for (double coefficient : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1}) r = fma(r, t, coefficient);
-  r = fma(r, t, -t);
-  Lanes p =
-      polynomial(x * x, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  return select(magnitude > 0.921875, copysign(1 - exp(r), x), fma(p, x, x));
+  Lanes t = at_most(abs(x), 3.95);
+  Lanes p = polynomial(t, {-9.2578512e-6, 1.1765604e-4, -6.328920e-4, 1.66713388e-3, -1.6050973e-4, -1.915299706e-2,
+                           1.0277780890e-1, 6.3661938905e-1, 1.2837916613e-1});
+  Lanes r = fma(p, -t, -t), lost = fma(p, -t, -t - r);
+  Nearest n = nearest(r, kLog2e);
+  Lanes f = fma(n.number, -kLn2, r), scale = power_of_two(n.integer);
+  Lanes fraction = f + fma(polynomial(f, kExpm1), f * f, lost);
+  return copysign(fma(fraction, -scale, 1 - scale), x);
+}
+
+// acos(x) = pi/2 - asin(x), and 2 asin(s) with s = sqrt((1 - |x|) / 2) where |x| > 1/2, or pi minus that for x < 0. The
+// polynomial is (asin(s) - s) / s^3 of s^2 up to 1/4 (Lawson's algorithm, 2^-27.6). pi/2 has two parts.
+Lanes acos(const Lanes& x) {
+  constexpr double kHigh = static_cast<float>(kPi / 2), kLow = kPi / 2 - kHigh;
+  Lanes magnitude = abs(x), is_large = magnitude > 0.5;
+  Lanes square = select(is_large, fma(magnitude, -0.5, 0.5), x * x), s = select(is_large, sqrt(square), magnitude);
+  Lanes p = polynomial(square, {4.2178258e-2, 2.4172936e-2, 4.5471609e-2, 7.4952886e-2, 1.66667521e-1});
+  Lanes angle = fma(p, square * s, s), twice = angle + angle;
+  Lanes large = select(x < 0, 2 * kHigh - (twice - 2 * kLow), twice);
+  return select(is_large, large, kHigh - (copysign(angle, x) - kLow));
 }
 
 // ---- In double
@@ -112,8 +131,8 @@ Power power(const Lanes& exponent) {
   Lanes t = at_most(at_least(exponent, -300), 300);
   Nearest n = nearest(t, 1);
   Lanes r = (t - n.number) * kLn2;
-  static constexpr auto kExpm1 = series<9>([](int k) { return 1 / factorial(k + 1); });  // to 2^-35
-  return {r * polynomial(r, kExpm1), power_of_two(n.integer)};
+  static constexpr auto kSeries = series<9>([](int k) { return 1 / factorial(k + 1); });  // to 2^-35
+  return {r * polynomial(r, kSeries), power_of_two(n.integer)};
 }
 Lanes exp2(const Lanes& x) {
   Power p = power(x);
@@ -187,7 +206,6 @@ Lanes atan2(const Lanes& y, const Lanes& x) {
 }
 Lanes atan(const Lanes& x) { return atan2(x, Lanes(1).typed_as(x)); }
 Lanes asin(const Lanes& x) { return atan2(x, sqrt((1 - x) * (1 + x))); }
-Lanes acos(const Lanes& x) { return atan2(sqrt((1 - x) * (1 + x)), x); }
 
 // 2/pi in binary; bit 0 is worth 1/2.
 constexpr uint32_t kTwoOverPi[] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
@@ -268,7 +286,7 @@ struct Expansion {
 };
 using In = Expansion::In;
 constexpr Expansion kExpansions[] = {
-    {"tir.acos", In::kDouble, acos},      {"tir.acosh", In::kDouble, acosh}, {"tir.asin", In::kDouble, asin},
+    {"tir.acos", In::kFloat, acos},       {"tir.acosh", In::kDouble, acosh}, {"tir.asin", In::kDouble, asin},
     {"tir.asinh", In::kDouble, asinh},    {"tir.atan", In::kDouble, atan},   {"tir.atan2", In::kDouble, {}, atan2},
     {"tir.atanh", In::kDouble, atanh},    {"tir.cos", In::kDouble, cos},     {"tir.cosh", In::kDouble, cosh},
     {"tir.erf", In::kFloat, erf},         {"tir.exp", In::kFloat, exp},      {"tir.exp10", In::kDouble, exp10},
@@ -280,7 +298,8 @@ constexpr Expansion kExpansions[] = {
 
 }  // namespace
 
-Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args) {
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args,
+                        const Target& target) {
   const Expansion* row = find_item(kExpansions, intrinsic, &Expansion::name);
   if (!row) return nullptr;
   // Contraction of operations other than the fmuladds could break the error-free steps.
@@ -290,7 +309,7 @@ Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, 
   llvm::Type* type = args[0]->getType();
   auto argument = [&](size_t i) {
     llvm::Type* wide = type->getWithNewType(builder.getDoubleTy());
-    return Lanes(builder, in_double ? builder.CreateFPExt(args[i], wide) : args[i]);
+    return Lanes(builder, in_double ? builder.CreateFPExt(args[i], wide) : args[i], uses_avx512(target));
   };
   Lanes result = row->unary ? row->unary(argument(0)) : row->binary(argument(0), argument(1));
   return in_double ? builder.CreateFPTrunc(result.value(), type) : result.value();

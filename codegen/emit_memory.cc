@@ -205,10 +205,9 @@ static Value first_lanes(llvm::IRBuilder<>& b, int lanes, int count) {
 }
 
 int FunctionEmitter::padded_lanes(const Buffer& buffer, DType dtype) {
-  constexpr int kMaskedBits = 512, kMaskedElement = 32;
+  constexpr int kMaskedElement = 32;
   const Target& target = kernel_.target;
-  bool has_masks = target.vector_bits >= kMaskedBits && llvm::StringRef(target.triple).starts_with("x86_64");
-  bool is_wanted = has_masks && !dtype.is_scalable() && dtype.bits >= kMaskedElement &&
+  bool is_wanted = uses_avx512(target) && !dtype.is_scalable() && dtype.bits >= kMaskedElement &&
                    !llvm::isPowerOf2_32(static_cast<uint32_t>(dtype.lanes)) &&
                    !llvm::isa<llvm::AllocaInst>(variable(buffer));  // LLVM puts that into registers
   if (!is_wanted) return 0;

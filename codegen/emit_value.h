@@ -19,6 +19,12 @@ namespace relaxc::codegen {
 
 using Value = llvm::Value*;
 
+// Returns whether vectors are those of AVX-512, which has masks.
+inline bool uses_avx512(const Target& target) {
+  constexpr int kBits = 512;
+  return target.vector_bits >= kBits && llvm::StringRef(target.triple).starts_with("x86_64");
+}
+
 // Adds a private constant to the module.
 llvm::GlobalVariable* make_global(llvm::Module& module, llvm::Constant* contents, const std::string& name);
 
@@ -47,6 +53,7 @@ class ValueEmitter {
 
  private:
   Value float_binary(BinaryOp op, Value x, Value y);
+  Value divide_by_constant(Value x, Value y);
   Value int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value shift(BinaryOp op, DType dtype, Value x, Value y);
@@ -72,6 +79,7 @@ class ValueEmitter {
 // every argument, with fused multiply-add and without. Infinities, NaN, signed zeros and subnormals are as in C99's
 // annex F. docs/math.md has the measured error of each function. Returns null when the function does not have an
 // expansion here. Each argument is a float or a vector of float.
-Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args);
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args,
+                        const Target& target);
 
 }  // namespace relaxc::codegen

@@ -1,6 +1,7 @@
 #include "codegen/lanes.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 namespace relaxc::codegen {
 
@@ -93,6 +94,16 @@ Nearest nearest(const Lanes& x, const Lanes& factor) {
 }
 Lanes to_float(const Lanes& n) {
   return is_single(n) ? (n + kMagic32).floats() - 0x1.8p23 : (n + kMagic64).floats() - 0x1.8p52;
+}
+std::optional<Lanes> scaled(const Lanes& x, const Nearest& n) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
+  constexpr unsigned kLanes = 16;
+  if (!x.scales() || !type || type->getNumElements() != kLanes || !is_single(x)) return std::nullopt;
+  constexpr int kCurrentRounding = 4;
+  llvm::IRBuilder<>& b = x.builder();
+  llvm::Value* all = llvm::ConstantInt::getAllOnesValue(b.getIntNTy(kLanes));
+  return x.with(b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                                  {x.value(), n.number.value(), x.value(), all, b.getInt32(kCurrentRounding)}));
 }
 Lanes power_of_two(const Lanes& n) { return (is_single(n) ? (n + 127) << 23 : (n + 1023) << 52).floats(); }
 

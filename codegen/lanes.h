@@ -3,6 +3,7 @@
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
+#include <optional>
 #include <span>
 
 namespace relaxc::codegen {
@@ -10,13 +11,16 @@ namespace relaxc::codegen {
 class Lanes {
  public:
   Lanes(double constant) : constant_(constant) {}  // NOLINT: takes the type of the other operand
-  Lanes(llvm::IRBuilder<>& builder, llvm::Value* value) : builder_(&builder), value_(value) {}
+  // scales: the processor multiplies vectors by powers of 2 in one instruction, of AVX-512.
+  Lanes(llvm::IRBuilder<>& builder, llvm::Value* value, bool scales = false)
+      : builder_(&builder), value_(value), scales_(scales) {}
 
   llvm::IRBuilder<>& builder() const { return *builder_; }
   llvm::Value* value() const { return value_; }  // null for a constant without a type
   llvm::Type* type() const { return value_->getType(); }
   bool is_float() const { return type()->isFPOrFPVectorTy(); }
-  Lanes with(llvm::Value* value) const { return {*builder_, value}; }
+  bool scales() const { return scales_; }
+  Lanes with(llvm::Value* value) const { return {*builder_, value, scales_}; }
   Lanes typed_as(const Lanes& other) const;  // a constant gets the type of `other`
 
   Lanes bits() const;    // of floats, as integers of their size
@@ -25,6 +29,7 @@ class Lanes {
  private:
   llvm::IRBuilder<>* builder_ = nullptr;
   llvm::Value* value_ = nullptr;
+  bool scales_ = false;
   double constant_ = 0;
 };
 
@@ -64,6 +69,8 @@ struct Nearest {
 Nearest nearest(const Lanes& x, const Lanes& factor);
 // Converts small integers to floats of their size.
 Lanes to_float(const Lanes& n);
+// Returns x * 2^n, rounded once; nullopt where that is not one instruction.
+std::optional<Lanes> scaled(const Lanes& x, const Nearest& n);
 // Returns 2^n as a float of that size; n is the exponent of a normal number.
 Lanes power_of_two(const Lanes& n);
 

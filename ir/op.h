@@ -134,6 +134,9 @@ struct GradientRule {
   std::function<Expr(const OpCall&, Builder&)> written = {};
 };
 
+struct LayoutQuestion;  // ops/layouts.h
+struct LayoutOffer;
+
 // All that the compiler knows about an operator. Rows have designated initializers, without empty and default members.
 struct OpRow {
   std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
@@ -175,6 +178,9 @@ struct OpRow {
   // The built-in operators' come from the tables of ops/gradient_*.cc. An operator without one that has `decompose` is
   // differentiated as those operators.
   std::optional<GradientRule> gradient = {};
+  // Returns another form of a call, on tensors in other layouts than the plain order (ops/layouts.h); nullopt where it
+  // has none. When empty, there is none for any call.
+  std::function<std::optional<LayoutOffer>(const LayoutQuestion&)> layouts = {};
   // Returns the results in plain C++, for tests on small tensors: given where a wrong formula in `legalize` would pass
   // them otherwise, since no case of the ONNX backend tests reaches the operator (ops/reference.h).
   Reference reference = {};

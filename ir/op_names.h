@@ -39,6 +39,7 @@
   X(kFlatten, "relax.flatten")                           \
   X(kSqueeze, "relax.squeeze")                           \
   X(kExpandDims, "relax.expand_dims")                    \
+  X(kLayoutTransform, "relax.layout_transform")          \
   X(kPermuteDims, "relax.permute_dims")                  \
   X(kBroadcastTo, "relax.broadcast_to")                  \
   X(kConcat, "relax.concat")                             \

@@ -10,6 +10,8 @@
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
+#include "tir/analysis/annotations.h"
+#include "tir/analysis/block_layouts.h"
 
 namespace relaxc {
 
@@ -23,8 +25,8 @@ Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const cha
 
 template <int N, class A>
 Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layout) {
-  Layout data_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
-  Layout weight_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
+  Layout data_layout = read_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+  Layout weight_layout = read_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
   for (size_t i : {0, 1}) {
     int64_t rank = (i == 0 ? data_layout : weight_layout).rank();
     if (op.rank(i) != rank) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), rank);
@@ -73,24 +75,23 @@ Conv check_conv(const OpCall& op) {
   return conv;
 }
 
-// Removes an axis from a layout's text: "OIHW16i16o" without 'O' is "IHW16i".
-std::string without_axis(std::string_view layout, char axis) {
-  std::string result, digits;
-  for (char c : layout) {
-    if (c >= '0' && c <= '9') {
-      digits += c;
-      continue;
-    }
-    if (std::toupper(static_cast<unsigned char>(c)) != axis) result += digits + c;
-    digits.clear();
-  }
-  return result;
-}
-
 // Returns the name of the reduction block: "conv2d_nchw".
 std::string block_name(std::string_view kind, const Conv& conv, std::string data_layout) {
   for (char& c : data_layout) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return fmt::format("conv{}d_{}{}", conv.spatial, kind, data_layout);
+}
+
+// Returns whether a tap of a window with dilations, r = [channel, taps...], may meet the data at a position i, for
+// images whose extents the run decides: in rows at that position, in columns at any. The padded copy has zeros where it
+// does not, so a schedule may leave the products out. Nullopt where no taps are far enough apart for that to pay.
+std::optional<Expr> meets_data(const Conv& conv, Axes i, Axes r) {
+  const bool is_image = conv.spatial == 2 && conv.data_layout.block_of(1) > 1 && conv.padding.any();
+  const bool is_open = is_image && (!as_int(conv.in[0]) || !as_int(conv.in[1]));
+  if (!is_open || std::max(conv.dilation[0], conv.dilation[1]) == 1) return std::nullopt;
+  const Expr row = i[2] * conv.strides[0] + r[1] * conv.dilation[0] - conv.padding.before[0];
+  const Expr first = r[2] * conv.dilation[1] - conv.padding.before[1];
+  const Expr last = first + (conv.out[1] - 1) * conv.strides[1];
+  return row >= int_imm(0) && row < conv.in[0] && last >= int_imm(0) && first < conv.in[1];
 }
 
 // Makes the reduction block. Its loops over the result and over the window are in the order of their layouts, and
@@ -101,8 +102,8 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Lay
                 const std::vector<int64_t>& strides,
                 const std::function<std::vector<Expr>(const Expr& channel, Axes reduced)>& weight_at) {
   DType dtype = accumulation_dtype(conv.out_dtype);
-  std::vector<Expr> result = conv.out_layout.from_plain(op, conv.result());
-  std::vector<Expr> reduced = window_layout.from_plain(op, followed_by({conv.in_per_group}, conv.kernel));
+  std::vector<Expr> result = dims_in(op, conv.out_layout, conv.result());
+  std::vector<Expr> reduced = dims_in(op, window_layout, followed_by({conv.in_per_group}, conv.kernel));
   auto product_at = [&](Axes axes, Axes reduced_axes) {
     Analyzer facts = facts_of_axes(axes, result);
     for (size_t d = 0; d < reduced.size(); ++d) facts.bind(cast<Var>(reduced_axes[d]), int_imm(0), reduced[d]);
@@ -110,10 +111,15 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Lay
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
     std::vector<Expr> indices = {i[0], first + r[0]};
     for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
-    return cast_to(load(source, conv.data_layout.from_plain_index(indices, facts)), dtype) *
+    Expr data = load(source, conv.data_layout.from_plain_index(indices, facts));
+    if (auto meets = meets_data(conv, i, r)) data = if_then_else(*meets, data, zero(dtype_of(data)));
+    return cast_to(data, dtype) *
            cast_to(load(weight, conv.weight_layout.from_plain_index(weight_at(i[1], r), facts)), dtype);
   };
   Buffer out = b.reduce(name, dtype, result, reduced, zero(dtype), combine_sum, product_at);
+  const BlockLayouts layouts{conv.out_layout, window_layout, {conv.data_layout, conv.weight_layout}};
+  const bool is_plain = conv.data_layout.is_plain() && conv.out_layout.is_plain() && conv.weight_layout.is_plain();
+  if (!is_plain) b.annotate(annotation<"layouts">(), layouts_attr(layouts));
   return as_dtype(b, out, conv.out_dtype, name + "_cast");
 }
 
@@ -121,8 +127,6 @@ template <int N>
 PrimFuncRef lower_conv(const OpCall& op) {
   Conv conv = check_conv<N>(op);
   auto attrs = op.attrs<ConvAttrs<N>>();
-  std::string plain = kernel_layout_of(N), kernel = attrs.kernel_layout.empty() ? plain : attrs.kernel_layout;
-  Layout window_layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout");
   auto [b, x] = OpProgram(op);
   if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
   if (conv.padding.any()) {
@@ -130,8 +134,9 @@ PrimFuncRef lower_conv(const OpCall& op) {
     for (size_t d = 0; d < N; ++d) padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
     x[0] = pad_stage(b, op, x[0], conv.data_layout, conv.padding.before, padded, zero(op.dtype(0)));
   }
-  return b.finish({contract(b, op, conv, window_layout, block_name("", conv, attrs.data_layout), x[0], x[1],
-                            conv.strides, [](const Expr& channel, Axes r) { return with_new_item(r, 0, channel); })});
+  return b.finish(
+      {contract(b, op, conv, conv.weight_layout.without('O'), block_name("", conv, attrs.data_layout), x[0], x[1],
+                conv.strides, [](const Expr& channel, Axes r) { return with_new_item(r, 0, channel); })});
 }
 
 template <int N>
@@ -203,8 +208,9 @@ PrimFuncRef lower_transposed(const OpCall& op) {
     for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
     return indices;
   };
-  return b.finish({contract(b, op, conv, Layout(N + 1), block_name("transpose_", conv, data_layout_of(N)), source, x[1],
-                            std::vector<int64_t>(N, 1), weight_at)});
+  return b.finish(
+      {contract(b, op, conv, Layout(data_layout_of(N)).without('N'), block_name("transpose_", conv, data_layout_of(N)),
+                source, x[1], std::vector<int64_t>(N, 1), weight_at)});
 }
 
 template <int N>
@@ -257,6 +263,7 @@ void add_convolutions(std::vector<OpRow>& rows) {
                                             data_layout_of(N), kernel_layout_of(N)),
                                 "tensor [O, C / groups, ...]", check_conv<N>, lower_conv<N>));
   rows.back().decompose = decompose_conv<N>;
+  if constexpr (N < 3) rows.back().layouts = layouts_of_convolution<N>;
   rows.push_back(conv_row<N, ConvTransposeAttrs<N>>(
       "_transpose",
       fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),

@@ -1,5 +1,6 @@
 // What the files of convolutions share.
 #pragma once
+#include "ops/layouts.h"
 #include "ops/window.h"
 
 namespace relaxc {
@@ -18,7 +19,7 @@ struct Conv {
   Layout data_layout, weight_layout, out_layout;
 
   std::vector<Expr> result() const { return followed_by({batch, out_channels}, out); }
-  Type type(const OpCall& op) const { return tensor_type(out_layout.from_plain(op, result()), out_dtype); }
+  Type type(const OpCall& op) const { return tensor_type(dims_in(op, out_layout, result()), out_dtype); }
 };
 
 // Returns the result of a transposed convolution in the plain layouts, whose window has constant extents, by others.
@@ -32,5 +33,9 @@ std::optional<Expr> convolution_of_elements(const OpCall& op, const Conv& conv, 
 // each meets the data.
 template <int N>
 std::optional<Expr> convolution_of_read_taps(const OpCall& op, const Conv& conv, Builder& b);
+
+// The offers of convolutions over one and two spatial dims. (convolution_layouts.cc)
+template <int N>
+std::optional<LayoutOffer> layouts_of_convolution(const LayoutQuestion& q);
 
 }  // namespace relaxc

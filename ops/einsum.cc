@@ -1,4 +1,5 @@
 // Einstein summation: "ij,jk->ik", "...ii->...i", "i,i", ...
+#include <array>
 #include <map>
 #include <set>
 
@@ -161,8 +162,121 @@ PrimFuncRef lower(const OpCall& op) {
 constexpr double kGuessedExtent = 64;
 constexpr size_t kMostOrdered = 16;
 
+// An operand, or a product of some of them.
+struct Term {
+  Expr value;
+  std::vector<Label> labels;
+};
+
+// Fewer rows, columns or products of each sum take less time than the transpose of an operand.
+constexpr int64_t kFewestRows = 8, kFewestColumns = 16, kFewestSummed = 4;
+
+// A sum of products of two operands as a product of matrices: the columns' operand is the one that has the last label
+// of the result. Labels of the result that both have, and those of one that stand before these, are those of a batch.
+class MatrixProduct {
+ public:
+  MatrixProduct(const Equation& equation, const Term& x, const Term& y, const std::vector<Label>& result)
+      : equation_(equation), result_(result) {
+    const bool ends_x = !result.empty() && contains(x.labels, result.back());
+    left_ = ends_x ? &y : &x;
+    right_ = ends_x ? &x : &y;
+  }
+
+  // Returns nullopt where it is no such product, and where the operands lie well for a product in one pass.
+  std::optional<Expr> run(Builder& b) {
+    if (!sort_labels() || !has_whole_dims(*left_) || !has_whole_dims(*right_)) return std::nullopt;
+    const std::vector<Label> left = joined(batch_of(*left_), rows_, summed_);
+    const std::vector<Label> right = joined(batch_of(*right_), summed_, columns_);
+    const bool lies_well = columns_.size() == 1 && right_->labels.back() == columns_.back();
+    if (lies_well || is_few(rows_, kFewestRows) || is_few(columns_, kFewestColumns) || is_few(summed_, kFewestSummed))
+      return std::nullopt;
+    Expr product =
+        b.op("matmul", {matrices(*left_, left, {rows_, summed_}, b), matrices(*right_, right, {summed_, columns_}, b)});
+    const std::vector<Label> made = joined(batch_, rows_, columns_);
+    return permuted(b.op("reshape", {product, shape_expr(equation_.dims(made))}), made, result_, b);
+  }
+
+ private:
+  static std::vector<Label> joined(std::vector<Label> a, const std::vector<Label>& b, const std::vector<Label>& c) {
+    a.insert(a.end(), b.begin(), b.end());
+    a.insert(a.end(), c.begin(), c.end());
+    return a;
+  }
+  static Expr permuted(const Expr& x, const std::vector<Label>& from, const std::vector<Label>& to, Builder& b) {
+    if (from == to) return x;
+    return b.op("permute_dims", {x}, AxesAttrs{map_each(to, [&](const Label& label) {
+                  return static_cast<int64_t>(std::ranges::find(from, label) - from.begin());
+                })});
+  }
+
+  bool sort_labels() {
+    auto in_left = [&](const Label& label) { return contains(left_->labels, label); };
+    auto in_right = [&](const Label& label) { return contains(right_->labels, label); };
+    size_t end = result_.size();
+    while (end > 0 && in_right(result_[end - 1]) && !in_left(result_[end - 1])) --end;
+    columns_.assign(result_.begin() + static_cast<ptrdiff_t>(end), result_.end());
+    size_t begin = end;
+    while (begin > 0 && in_left(result_[begin - 1]) && !in_right(result_[begin - 1])) --begin;
+    rows_.assign(result_.begin() + static_cast<ptrdiff_t>(begin), result_.begin() + static_cast<ptrdiff_t>(end));
+    batch_.assign(result_.begin(), result_.begin() + static_cast<ptrdiff_t>(begin));
+    if (rows_.empty()) {  // they stand elsewhere
+      std::erase_if(batch_, [&](const Label& label) {
+        if (in_right(label)) return false;
+        rows_.push_back(label);
+        return true;
+      });
+    }
+    // In the order in which the columns' operand has them.
+    for (const Label& label : right_->labels) {
+      if (!contains(result_, label)) summed_.push_back(label);
+    }
+    auto is_summed_by_both = [&](const Label& label) { return contains(result_, label) || contains(summed_, label); };
+    return !rows_.empty() && !columns_.empty() && !summed_.empty() && std::ranges::all_of(summed_, in_left) &&
+           std::ranges::all_of(left_->labels, is_summed_by_both);
+  }
+  std::vector<Label> batch_of(const Term& term) const {
+    std::vector<Label> result = batch_;
+    std::erase_if(result, [&](const Label& label) { return !contains(term.labels, label); });
+    return result;
+  }
+  // Returns whether no dim of 1 stands for one of another extent, and dims of unlike names are not taken for equal
+  // ones.
+  bool has_whole_dims(const Term& term) const {
+    const std::vector<Expr>* dims = known_shape(term.value.type());
+    return dims && tensor_dtype(term.value.type()) == kFloat32 &&
+           std::ranges::equal(*dims, equation_.dims(term.labels),
+                              [](const Expr& a, const Expr& b) { return structural_equal(simplify(a), simplify(b)); });
+  }
+  Expr extent(const std::vector<Label>& labels) const {
+    Expr product = int_imm(1);
+    for (const Expr& dim : equation_.dims(labels)) product = product * dim;
+    return simplify(product);
+  }
+  bool is_few(const std::vector<Label>& labels, int64_t fewest) const {
+    auto known = as_int(extent(labels));
+    return known && *known < fewest;
+  }
+  // Returns the operand as matrices, in a batch that has dims of 1 for labels that only the other operand has.
+  Expr matrices(const Term& term, const std::vector<Label>& order, std::array<std::vector<Label>, 2> dims,
+                Builder& b) const {
+    std::vector<Expr> shape;
+    for (const Label& label : batch_) {
+      const bool is_own = contains(term.labels, label);
+      if (is_own || !shape.empty()) shape.push_back(is_own ? equation_.extents.at(label) : int_imm(1));
+    }
+    for (const std::vector<Label>& labels : dims) shape.push_back(extent(labels));
+    return b.op("reshape", {permuted(term.value, term.labels, order, b), shape_expr(shape)});
+  }
+
+  const Equation& equation_;
+  const std::vector<Label>& result_;
+  const Term *left_, *right_;
+  std::vector<Label> batch_, rows_, columns_, summed_;
+};
+
 // Writes a sum of products of several operands as sums of products of two, each over the labels that nothing else has:
-// the pair whose product takes the fewest operations first (opt_einsum's greedy order).
+// the pair whose product takes the fewest operations first (opt_einsum's greedy order). Products of matrices become
+// such, where an operand has to be transposed.
 class PairByPair {
  public:
   PairByPair(const OpCall& op, Builder& b) : b_(b), equation_(parse(op, tensor_list(op, 0))) {
@@ -173,8 +287,9 @@ class PairByPair {
 
   std::optional<Expr> run() {
     // Without a sum, one pass over the result does all products. Names of labels are letters.
-    const bool is_short = terms_.size() > 2 && terms_.size() <= kMostOrdered && equation_.extents.size() <= 26;
+    const bool is_short = terms_.size() > 1 && terms_.size() <= kMostOrdered && equation_.extents.size() <= 26;
     if (!is_short || equation_.summed.empty() || has_repeated_labels()) return std::nullopt;
+    if (terms_.size() == 2) return MatrixProduct(equation_, terms_[0], terms_[1], equation_.result).run(b_);
     while (terms_.size() > 2) {
       auto [i, j] = cheapest_pair();
       Term product = multiplied(terms_[i], terms_[j], rest_of(i, j));
@@ -185,11 +300,6 @@ class PairByPair {
   }
 
  private:
-  struct Term {
-    Expr value;
-    std::vector<Label> labels;
-  };
-
   bool has_repeated_labels() const {
     return std::ranges::any_of(terms_, [](const Term& term) {
       return std::set<Label>(term.labels.begin(), term.labels.end()).size() < term.labels.size();
@@ -238,6 +348,7 @@ class PairByPair {
     return text;
   }
   Term multiplied(const Term& x, const Term& y, const std::vector<Label>& labels) {
+    if (auto product = MatrixProduct(equation_, x, y, labels).run(b_)) return {*product, labels};
     std::string subscripts = fmt::format("{},{}->{}", text_of(x.labels), text_of(y.labels), text_of(labels));
     return {b_.op("einsum", {tuple({x.value, y.value})}, EinsumAttrs{.subscripts = subscripts}), labels};
   }

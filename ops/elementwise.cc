@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -79,7 +80,8 @@ OpRow elementwise(const std::string& name, const char* onnx, const char* doc, st
                     values.push_back(is_scalar(op, i) ? op.arg(i) : load_broadcast(x[next++], axes));
                   return scalar(values);
                 });
-              }};
+              },
+          .layouts = same_layout};
 }
 
 OpRow unary(const std::string& name, const char* onnx, const char* doc, const Domain& domain,
@@ -168,7 +170,8 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
        .onnx = onnx,
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<A>(),
-       .infer = infer_float},
+       .infer = infer_float,
+       .layouts = same_layout},
       [=](const OpCall& op, Inputs x, Axes i) { return fn(at(x[0], i), op.attrs<A>()); }, OpPattern::kElementwise);
 }
 
@@ -338,21 +341,24 @@ std::vector<OpRow> elementwise_ops() {
       by_element({.name = "relax.clip",
                   .doc = "x limited to [min, max]; NaN stays",
                   .inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}},
-                  .infer = infer_clip},
+                  .infer = infer_clip,
+                  .layouts = same_layout},
                  clip_element, OpPattern::kElementwise),
       by_element({.name = "relax.astype",
                   .doc = "the elements converted to another dtype; floats truncate toward zero and saturate",
                   .inputs = {{"x", "the tensor"}},
                   .attrs = op_attrs<DTypeAttrs>(),
                   .infer = infer_cast,
-                  .infer_partial = infer_stated_dtype_same_rank},
+                  .infer_partial = infer_stated_dtype_same_rank,
+                  .layouts = same_layout},
                  cast_element, OpPattern::kElementwise, "T_cast"),
       by_element({.name = "relax.bitcast",
                   .doc = "the bits of the elements as those of another dtype of this size",
                   .inputs = {{"x", "the tensor"}},
                   .attrs = op_attrs<DTypeAttrs>(),
                   .infer = infer_bitcast,
-                  .infer_partial = infer_stated_dtype_same_rank},
+                  .infer_partial = infer_stated_dtype_same_rank,
+                  .layouts = same_layout},
                  bitcast_element, OpPattern::kElementwise),
   };
 }

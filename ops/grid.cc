@@ -1,10 +1,10 @@
 // Grids of coordinates: images of any number of spatial dims sampled at them, and grids of affine maps.
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "ops/data_layout.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/taps.h"
+#include "ops/window.h"
 
 namespace relaxc {
 

@@ -8,11 +8,12 @@
 #include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "ops/data_layout.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/taps.h"
+#include "ops/window.h"
 
 namespace relaxc {
 
@@ -282,55 +283,19 @@ class Resize {
 template <int N>
 Type infer_resize_images(const OpCall& op) {
   auto attrs = op.attrs<ResizeImageAttrs<N>>();
-  Layout layout(op, attrs.layout, data_layout_of(N), "layout");
+  Layout layout = read_layout(op, attrs.layout, data_layout_of(N), "layout");
   require_rank(op, 0, layout.rank());
   std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
   if (size.size() == 1) size.assign(N, size[0]);
   if (size.size() != N) op.fail("{} sizes for {} spatial dims", size.size(), N);
   std::copy(size.begin(), size.end(), shape.begin() + 2);
-  return tensor_type(layout.from_plain(op, shape), attrs.out_dtype.value_or(op.dtype(0)));
+  return tensor_type(dims_in(op, layout, shape), attrs.out_dtype.value_or(op.dtype(0)));
 }
-// Brings images of any layout into the plain one, and back. Channels may be in blocks, as in "NCHW16c".
-class PlainImages {
- public:
-  PlainImages(const OpCall& op, const std::string& layout, std::string_view plain)
-      : op_(op), layout_(op, layout, plain, "layout"), block_(block_of_layout(layout)) {
-    if (block_) return;
-    if (layout_.rank() != std::ssize(plain)) op.unsupported("layout '{}'; convert it with R.layout_transform", layout);
-    order_ = *as_ints(layout_.from_plain(op, int_imms(int_range(0, std::ssize(plain)))));
-  }
-  Expr to_plain(const Expr& x, Builder& b) const {
-    if (!block_) return permuted(x, inverse(), b);
-    std::vector<Expr> shape = layout_.to_plain(*known_shape(x.type()));
-    return b.op("reshape", {permuted(x, {0, 1, 4, 2, 3}, b), shape_expr(std::move(shape))});
-  }
-  Expr from_plain(const Expr& x, Builder& b) const {
-    if (!block_) return permuted(x, order_, b);
-    std::vector<Expr> shape = with_new_item(*known_shape(x.type()), 2, int_imm(*block_));
-    shape[1] = layout_.from_plain(op_, *known_shape(x.type()))[1];
-    return permuted(b.op("reshape", {x, shape_expr(std::move(shape))}), {0, 1, 3, 4, 2}, b);
-  }
-  const Layout& layout() const { return layout_; }
-
- private:
-  static Expr permuted(const Expr& x, const std::vector<int64_t>& axes, Builder& b) {
-    return std::ranges::is_sorted(axes) ? x : b.op("permute_dims", {x}, AxesAttrs{axes});
-  }
-  std::vector<int64_t> inverse() const {
-    std::vector<int64_t> result(order_.size());
-    for (size_t d = 0; d < order_.size(); ++d) result[order_[d]] = static_cast<int64_t>(d);
-    return result;
-  }
-  const OpCall& op_;
-  Layout layout_;
-  std::optional<int64_t> block_;
-  std::vector<int64_t> order_;  // the plain axes in the layout's order
-};
 // The general form of resizing, on images in the plain layout.
 template <int N>
 Expr decompose_resize_images(const OpCall& op, Builder& b) {
   auto attrs = op.attrs<ResizeImageAttrs<N>>();
-  const PlainImages images(op, attrs.layout, data_layout_of(N));
+  const Layout layout = read_layout(op, attrs.layout, data_layout_of(N), "layout");
   const std::string& mode = attrs.coordinate_transformation_mode;
   std::string rounding = attrs.rounding_method;
   if (rounding.empty()) rounding = mode == "align_corners" ? "round" : "floor";
@@ -351,9 +316,11 @@ Expr decompose_resize_images(const OpCall& op, Builder& b) {
   // Interpolated integers are rounded once, to the result's dtype.
   bool is_early = dtype != op.dtype(0) && general.method != "nearest" && dtype.is_float() && !op.dtype(0).is_float();
   Expr x = is_early ? b.op("astype", {op.arg(0)}, DTypeAttrs{dtype}) : op.arg(0);
-  std::vector<Expr> shape = images.layout().to_plain(*known_shape(infer_resize_images<N>(op)));
-  Expr result = b.op("image.resize", {images.to_plain(x, b), shape_expr(std::move(shape))}, general);
-  result = images.from_plain(result, b);
+  std::vector<Expr> shape = layout.to_plain(*known_shape(infer_resize_images<N>(op)));
+  Expr result =
+      b.op("image.resize", {to_plain_order(x, layout, layout.to_plain(op.shape(0)), b), shape_expr(std::move(shape))},
+           general);
+  result = to_layout(result, layout, b);
   return tensor_dtype(result.type()) == dtype ? result : b.op("astype", {result}, DTypeAttrs{dtype});
 }
 template <int N>
@@ -428,7 +395,8 @@ std::vector<OpRow> image_ops() {
        .attrs = op_attrs<ResizeAttrs>(),
        .pattern = OpPattern::kInjective,
        .infer = infer_resize,
-       .legalize = [](const OpCall& op) { return Resize(op).lower(); }},
+       .legalize = [](const OpCall& op) { return Resize(op).lower(); },
+       .layouts = layout_of_resize},
       resize_images<2>(),
       resize_images<3>(),
       by_element({.name = "relax.nn.pixel_shuffle",

@@ -5,6 +5,7 @@
 #include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "tir/analysis/iter_map.h"
@@ -490,7 +491,8 @@ std::vector<OpRow> layout_ops() {
        .attrs = op_attrs<ConcatAttrs>(),
        .pattern = injective,
        .infer = infer_concat,
-       .legalize = lower_concat},
+       .legalize = lower_concat,
+       .layouts = layout_of_concat},
       {.name = "relax.stack",
        .doc = "tensors of one shape joined along a new axis",
        .inputs = {{"tensors", "tuple of tensors"}},

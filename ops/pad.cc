@@ -3,6 +3,7 @@
 
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -102,6 +103,7 @@ std::vector<OpRow> pad_ops() {
                   .inputs = {{"data", "the tensor"}},
                   .attrs = pad,
                   .infer = infer_pad,
+                  .layouts = layout_of_pad,
                   .reference = padded},
                  pad_element),
       by_element({.name = "relax.dyn.pad",

@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "support/checked_math.h"
@@ -22,7 +23,7 @@ struct PoolLayouts {
 };
 template <int N, class A>
 PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
-  return {Layout(op, attrs.layout, data_layout_of(N), "layout"),
+  return {read_layout(op, attrs.layout, data_layout_of(N), "layout"),
           result_layout(op, attrs.out_layout, attrs.layout, data_layout_of(N))};
 }
 
@@ -39,7 +40,7 @@ struct Pool {
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
   Expr reach(size_t d) const { return (result[d + 2] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
-  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, result), op.dtype(0)); }
+  Type type(const OpCall& op) const { return tensor_type(dims_in(op, layouts.out, result), op.dtype(0)); }
   // Returns whether all windows lie inside the data.
   bool is_inside() const {
     for (size_t d = 0; (ceil_mode || partial_window) && d < spatial; ++d) {
@@ -101,7 +102,7 @@ Pool check_pool(const OpCall& op, const A& attrs, const PoolLayouts& layouts) {
 // Checks a call whose data is [N, C, spatial...].
 template <class A>
 Pool check_plain_pool(const OpCall& op) {
-  const Layout plain(op.shape(0).size());
+  const Layout plain = Layout::of_rank(op.shape(0).size());
   return check_pool(op, op.attrs<A>(), {plain, plain});
 }
 template <int N>
@@ -128,7 +129,7 @@ Buffer window_fold(
     for (size_t d = 0; d < pool.spatial; ++d) padded.push_back(pool.reach(d));
     source = pad_stage(b, op, source, pool.layouts.data, pool.padding.before, padded, neutral(op.dtype(0)));
   }
-  std::vector<Expr> result = pool.layouts.out.from_plain(op, pool.result);
+  std::vector<Expr> result = dims_in(op, pool.layouts.out, pool.result);
   return b.reduce(name, dtype, result, int_imms(pool.size), neutral(dtype), combine, [&](Axes axes, Axes r) {
     std::vector<Expr> i = pool.layouts.out.to_plain_index(axes), indices = {i[0], i[1]};
     for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
@@ -153,13 +154,19 @@ Expr counted_positions(const Pool& pool, size_t d, const Expr& o) {
   return max(last - first, int_imm(0));
 }
 // Makes the stage of the sums divided by the number of elements in each window, the product of its count along each
-// dim.
+// dim. Vectors have no products of integers of 64 bits.
 Buffer average(ComputeBuilder& b, const OpCall& op, const char* name, const Buffer& sum, const Layout& out,
                size_t spatial, const std::function<Expr(size_t d, Axes i)>& count_along) {
   return b.compute(name, op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
-    Expr count = int_imm(1);
-    for (size_t d = 0; d < spatial; ++d) count = count * count_along(d, out.to_plain_index(axes));
-    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+    const DType dtype = buffer_type(sum).dtype;
+    Expr constant = int_imm(1), count = scalar_imm(1, dtype);
+    for (size_t d = 0; d < spatial; ++d) {
+      Expr along = max(count_along(d, out.to_plain_index(axes)), int_imm(1));
+      if (!as_int(along)) count = count * cast_to(dtype.is_float() ? cast_to(along, kInt32) : along, dtype);
+      if (as_int(along)) constant = constant * along;
+    }
+    count = count * scalar_imm(static_cast<double>(*as_int(simplify(constant))), dtype);
+    return cast_to(binary(BinaryOp::kDiv, at(sum, axes), simplify(count)), op.dtype(0));
   });
 }
 PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool) {
@@ -184,7 +191,8 @@ OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const 
           .pattern = OpPattern::kAnchor,
           .infer = [](const OpCall& op) { return check_window_pool<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
-          .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); }};
+          .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); },
+          .layouts = layout_of_windows};
 }
 
 Type infer_lp_pool(const OpCall& op) {
@@ -275,7 +283,7 @@ Pool forward_pool(const OpCall& op) {
 Type infer_pool_backward(const OpCall& op, const Pool& pool) {
   kFloats.check(op, op.dtype(1));
   require_same_dtype(op, 0, 1);
-  std::vector<Expr> expected = pool.layouts.out.from_plain(op, pool.result);
+  std::vector<Expr> expected = dims_in(op, pool.layouts.out, pool.result);
   require_rank(op, 0, std::ssize(expected));
   require_same_dims(op, op.shape(0), expected, "of output_grad and of the pool's result");
   return tensor_type(op.shape(1), op.dtype(1));
@@ -328,7 +336,7 @@ struct AdaptivePool {
   PoolLayouts layouts;
   Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
   Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
-  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, out), op.dtype(0)); }
+  Type type(const OpCall& op) const { return tensor_type(dims_in(op, layouts.out, out), op.dtype(0)); }
   // Returns the size of the windows of a dim when all have the same; they are then read without a guard.
   std::optional<Expr> window(size_t d) const {
     if (same_node(in[d], out[d])) return int_imm(1);
@@ -350,7 +358,7 @@ AdaptivePool check_adaptive(const OpCall& op) {
 }
 PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
   const Layout &data = pool.layouts.data, &out = pool.layouts.out;
-  std::vector<Expr> result = out.from_plain(op, pool.out), extents;
+  std::vector<Expr> result = dims_in(op, out, pool.out), extents;
   for (size_t d = 2; d < pool.in.size(); ++d)
     extents.push_back(pool.window(d).value_or(floor_div(pool.in[d], pool.out[d]) + 2));
   auto [b, x] = OpProgram(op);
@@ -382,16 +390,19 @@ OpRow adaptive_avg_pool() {
           .pattern = OpPattern::kAnchor,
           .infer = [](const OpCall& op) { return check_adaptive<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
-          .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); }};
+          .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); },
+          .layouts = layout_of_windows};
 }
 
-// The largest element of a window is that of its rows' largest ones, which neighbouring windows share. Takes one dim
-// after the other, the last one first, where that compares less than half as often.
+// The largest element of a window is that of its rows' largest ones, which neighbouring windows share. So is the mean
+// that of its rows' means, as the positions that count are a number of rows times a number of columns. Takes one dim
+// after the other, the last one first, where that takes less than half as many operations; and the first one first,
+// which vectors do, where windows lie so far apart on the last one that no vector can be picked from their elements.
 template <int N>
-Expr decompose_max_pool(const OpCall& op, Builder& b) {
+Expr decompose_pool(const OpCall& op, Builder& b) {
   check_window_pool<N>(op);
   const auto attrs = op.attrs<PoolAttrs<N>>();
-  int64_t together = 1, apart = 0, shared = 1;  // comparisons for each result
+  int64_t together = 1, apart = 0, shared = 1;  // operations for each result
   std::vector<size_t> dims;
   for (size_t d = 0; d < N; ++d) {
     together *= attrs.pool_size[d];
@@ -399,10 +410,16 @@ Expr decompose_max_pool(const OpCall& op, Builder& b) {
     shared *= attrs.strides[d];
     if (attrs.pool_size[d] > 1) dims.insert(dims.begin(), d);
   }
-  if (dims.size() < 2 || together <= 2 * apart) return b.op(op.name(), op.call.args, attrs);
+  constexpr int64_t kMostPicked = 4;  // steps between the lanes of a vector
+  const bool is_apart = attrs.strides[N - 1] > kMostPicked && attrs.layout == data_layout_of(N);
+  if (is_apart) std::ranges::reverse(dims);
+  if (dims.size() < 2 || (together <= 2 * apart && !is_apart)) return b.op(op.name(), op.call.args, attrs);
   Expr result = op.arg(0);
   for (size_t d : dims) {
-    PoolAttrs<N> one{.ceil_mode = attrs.ceil_mode, .layout = attrs.layout, .partial_window = attrs.partial_window};
+    PoolAttrs<N> one{.ceil_mode = attrs.ceil_mode,
+                     .count_include_pad = attrs.count_include_pad,
+                     .layout = attrs.layout,
+                     .partial_window = attrs.partial_window};
     if (d == dims.back()) one = attrs;
     for (size_t e = 0; e < N; ++e) {
       bool is_own = e == d || (d == dims.back() && attrs.pool_size[e] == 1);
@@ -419,10 +436,15 @@ Expr decompose_max_pool(const OpCall& op, Builder& b) {
 template <int N>
 void add_pools(std::vector<OpRow>& rows) {
   rows.push_back(window_pool<N>("max", "largest element of each window; padding never wins", lower_max_pool));
-  rows.back().decompose = decompose_max_pool<N>;
+  rows.back().decompose = decompose_pool<N>;
   rows.push_back(window_pool<N>(
       "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));
+  // The means of rows would be rounded to shorter types.
+  rows.back().decompose = [](const OpCall& op, Builder& b) {
+    bool is_exact = op.dtype(0) == kFloat32 || op.dtype(0) == kFloat64;
+    return is_exact ? decompose_pool<N>(op, b) : b.op(op.name(), op.call.args, op.attrs<PoolAttrs<N>>());
+  };
   rows.push_back(adaptive_avg_pool<N>());
   add_pool_gradients<N>(rows);
 }

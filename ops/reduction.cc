@@ -6,6 +6,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -73,7 +74,8 @@ OpRow reduction(const std::string& name, const char* doc, const Domain& domain, 
                 ComputeBuilder b;
                 Buffer out = lower(b, b.inputs_of(op)[0], plan(op));
                 return b.finish({as_dtype(b, out, op.dtype(0), "T_" + name)});
-              }};
+              },
+          .layouts = layout_without_reduced};
 }
 
 // Makes the row of a reduction by one fold. It folds 16-bit floats in float32.
@@ -320,7 +322,9 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
   Buffer powers = b.compute("T_softmax_exp", dtype, shape, power);
   Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum, elements_of(powers, dtype));
   return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-    return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
+    // A row has one division.
+    Expr inverse = binary(BinaryOp::kDiv, float_imm(1, dtype), row_value(sum, i));
+    return cast_to(at(powers, i) * inverse, op.dtype(0));
   })});
 }
 Type infer_softmax(const OpCall& op) {

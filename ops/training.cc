@@ -2,6 +2,7 @@
 #include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -195,6 +196,7 @@ OpRow mark(const char* name, const char* doc) {
                      .doc = doc,
                      .inputs = {{"input", "the tensor"}},
                      .infer = infer_like_first,
+                     .layouts = same_layout,
                      .reference = [](const ReferenceCall& c) { return c.x; }},
                     identity_element, OpPattern::kElementwise, "T_identity");
 }

@@ -11,6 +11,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/index_map.h"
 
 namespace relaxc {
 
@@ -222,7 +223,8 @@ class KernelCaller {
             fmt::format("operand '{}' is not constant, and the kernel reads it in a layout of its own", name));
       std::string problem = problem_of_index_map(*map.as<Lambda>(), tensors_[i].type());
       if (!problem.empty()) return refuse(fmt::format("the layout of operand '{}' {}", name, problem));
-      tensors_[i] = builder_.op("layout_transform", {tensors_[i]}, Attrs{{"index_map", map}});
+      tensors_[i] =
+          builder_.op("layout_transform", {tensors_[i]}, Attrs{{"index_map", index_map_attr(*map.as<Lambda>())}});
     }
     return true;
   }

@@ -66,15 +66,14 @@ PrimFuncRef lower_multibox(const OpCall& op) {
 template <class A>
 Type infer_roi(const OpCall& op) {
   A attrs = op.attrs<A>();
-  Layout layout(op, attrs.layout, A().layout, "layout");
+  Layout layout = read_layout(op, attrs.layout, A().layout, "layout");
   require_ranks(op, {layout.rank(), 2});
   require_same_dtype(op, 0, 1);
   op.require_equal(op.shape(1)[1], int_imm(5), "columns of rois");
   if (!attrs.pooled_size) op.fail("argument 'pooled_size' is missing");
   std::vector<int64_t> size = per_dim(op, *attrs.pooled_size, 2, "pooled_size", 1);
   std::vector<Expr> shape = layout.to_plain(op.shape(0));
-  return tensor_type(layout.from_plain(op, {op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}),
-                     op.dtype(0));
+  return tensor_type(dims_in(op, layout, {op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}), op.dtype(0));
 }
 
 // What both poolings know of a region: the images, its row, and where its corners are in the images.
@@ -90,7 +89,7 @@ struct Region {
   template <class A>
   Region(const OpCall& call, Inputs x, const A& attrs)
       : op(call),
-        layout(call, attrs.layout, A().layout, "layout"),
+        layout(read_layout(call, attrs.layout, A().layout, "layout")),
         data(x[0]),
         rois(x[1]),
         shape(layout.to_plain(call.shape(0))),

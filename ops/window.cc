@@ -4,6 +4,36 @@
 
 namespace relaxc {
 
+Layout read_layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what) {
+  auto layout = Layout::parse(text.empty() ? plain : std::string_view(text), std::string(plain));
+  if (!layout) op.fail("{} '{}' does not order the axes {}", what, text, plain);
+  return *layout;
+}
+Layout result_layout(const OpCall& op, const std::optional<std::string>& out_layout, const std::string& data_layout,
+                     std::string_view plain) {
+  std::string layout = out_layout.value_or("");
+  return read_layout(op, layout.empty() ? data_layout : layout, plain, "out layout");
+}
+std::vector<Expr> dims_in(const OpCall& op, const Layout& layout, const std::vector<Expr>& plain) {
+  for (size_t axis = 0; axis < plain.size(); ++axis) {
+    if (int64_t block = layout.block_of(axis); block > 1)
+      op.require_multiple(plain[axis], block, "the layout's blocks do not divide the axis");
+  }
+  return layout.from_plain(plain);
+}
+
+Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents) {
+  Analyzer facts;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].is<Var>()) facts.bind(cast<Var>(axes[d]), int_imm(0), extents[d]);
+  }
+  return facts;
+}
+
+void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what) {
+  if (!layout.empty() && layout != wanted) op.unsupported("{} '{}', expected '{}'", what, layout, wanted);
+}
+
 std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
                              int64_t least) {
   if (values.size() != 1 && values.size() != rank) op.fail("{} has {} values, expected {}", what, values.size(), rank);
@@ -50,7 +80,7 @@ Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const E
 Buffer pad_stage(ComputeBuilder& b, const OpCall& op, const Buffer& data, const Layout& layout,
                  const std::vector<int64_t>& before, const std::vector<Expr>& shape, const Expr& fill) {
   const BufferType& type = buffer_type(data);
-  std::vector<Expr> dims = layout.to_plain(type.shape), padded = layout.from_plain(op, shape);
+  std::vector<Expr> dims = layout.to_plain(type.shape), padded = dims_in(op, layout, shape);
   return b.compute("pad_temp", type.dtype, padded, [&](Axes axes) {
     Expr inside = bool_imm(true);
     std::vector<Expr> i = layout.to_plain_index(axes), indices = {i[0], i[1]};

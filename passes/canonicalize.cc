@@ -1,11 +1,13 @@
 // Expects: operators on leaves. Guarantees: no rule of the table below applies. Each rule replaces a value by one that
-// is never worse and equal bit for bit.
+// is never worse and equal bit for bit, but for the order of sums, which every schedule chooses.
 #include <algorithm>
 
+#include "ir/layout.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
+#include "tir/index_map.h"
 
 namespace relaxc {
 
@@ -94,10 +96,79 @@ std::optional<Expr> permute_permute(const Site& site) {
   for (int64_t& axis : axes) axis = inner_axes[static_cast<size_t>(axis)];
   return permute_dims(inner->args[0], axes, site.builder);
 }
+// Returns the places of a layout's dims, first by axis, then from the outer to the inner part.
+std::vector<size_t> dims_by_axis(const Layout& layout) {
+  std::vector<size_t> places;
+  for (size_t axis = 0; axis < layout.axes().size(); ++axis)
+    std::ranges::copy(layout.parts_of(axis), std::back_inserter(places));
+  return places;
+}
+// Returns the tensor in the layout by reshapes and a permutation; nullopt where it is padded.
+std::optional<Expr> into_layout(const Expr& x, const Layout& layout, Builder& b) {
+  const std::vector<Expr>& dims = *known_shape(x.type());
+  if (layout.is_padded(dims)) return std::nullopt;
+  const std::vector<Expr> result = layout.from_plain(dims);
+  std::vector<int64_t> order(layout.dims().size(), -1);
+  std::vector<Expr> split;
+  for (size_t place : dims_by_axis(layout)) {
+    order[place] = std::ssize(split);
+    split.push_back(result[place]);
+  }
+  std::erase(order, -1);  // dims of one
+  return reshape(permute_dims(reshape(x, std::move(split), b), std::move(order), b), result, b);
+}
+// Returns the tensor in the plain order; nullopt where its dims are not those of the layout.
+std::optional<Expr> out_of_layout(const Expr& x, const Layout& layout, Builder& b) {
+  const std::vector<Expr>& dims = *known_shape(x.type());
+  std::vector<Expr> present;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Layout::Dim& dim = layout.dims()[d];
+    if (dim.axis ? dim.block > 0 && !is_int(dims[d], dim.block) : !is_int(dims[d], 1)) return std::nullopt;
+    if (dim.axis) present.push_back(dims[d]);
+  }
+  std::vector<int64_t> order;
+  for (size_t place : dims_by_axis(layout)) {
+    order.push_back(std::ranges::count_if(std::span(layout.dims()).first(place),
+                                          [](const Layout::Dim& dim) { return dim.axis.has_value(); }));
+  }
+  return reshape(permute_dims(reshape(x, std::move(present), b), std::move(order), b), layout.to_plain(dims), b);
+}
+// A row times a transposed matrix, such as a query times all keys, is the matrix times a column. Transposing a row
+// moves no element. A constant matrix is transposed, and stored for its products, when the program is compiled.
+std::optional<Expr> row_times_transposed(const Site& site) {
+  const Call* permuted = site.arg_call(1, ops::kPermuteDims);
+  const std::vector<Expr>*row = known_shape(site.call.args[0].type()), *shape = known_shape(site.value.type());
+  const std::vector<Expr>* matrix = permuted ? known_shape(permuted->args[0].type()) : nullptr;
+  const size_t rank = row ? row->size() : 0;
+  if (!matrix || !shape || rank < 2 || matrix->size() != rank || permuted->args[0].is<Constant>()) return std::nullopt;
+  std::vector<int64_t> axes = axes_of(*permuted, rank);
+  if (!is_int((*row)[rank - 2], 1) || is_int((*matrix)[rank - 2], 1)) return std::nullopt;
+  std::swap(axes[rank - 2], axes[rank - 1]);
+  if (!std::is_sorted(axes.begin(), axes.end())) return std::nullopt;
+  // A matrix that several rows share is read once where it is transposed.
+  for (size_t d = 0; d + 2 < rank; ++d) {
+    if (equal_dims((*row)[d], (*matrix)[d]) != Verdict::kProven) return std::nullopt;
+  }
+  std::vector<Expr> column = *row;
+  std::swap(column[rank - 2], column[rank - 1]);
+  Expr product = site.builder.op("matmul", {permuted->args[0], reshape(site.call.args[0], column, site.builder)},
+                                 read_attrs<MatmulAttrs>(site.call.attrs));
+  return reshape(product, *shape, site.builder);
+}
 std::optional<Expr> reshape_reshape(const Site& site) {
   const Call* inner = site.arg_call(0, ops::kReshape);
   if (!inner) return std::nullopt;
   return site.builder.op("reshape", {inner->args[0], site.call.args[1]});
+}
+// A transform that splits axes, permutes them and puts ones between them, or the inverse of such a one.
+std::optional<Expr> transform_as_permute(const Site& site) {
+  const auto attrs = read_attrs<LayoutTransformAttrs>(site.call.attrs);
+  const auto map = read_index_map(attrs.index_map, site.value.span());
+  const std::vector<Expr>* dims = known_shape(site.call.args[0].type());
+  if (!map || !dims || (*map)->params.size() != dims->size()) return std::nullopt;
+  if (const auto layout = Layout::of_index_map(**map)) return into_layout(site.call.args[0], *layout, site.builder);
+  const auto layout = Layout::of_inverse_map(**map);
+  return layout ? out_of_layout(site.call.args[0], *layout, site.builder) : std::nullopt;
 }
 std::optional<Expr> concat_one(const Site& site) {
   const Tuple* items = site.call.args[0].as<Tuple>();
@@ -107,6 +178,41 @@ std::optional<Expr> constant_right(const Site& site) {
   if (!site.call.args[0].is<Constant>() || site.call.args[1].is<Constant>()) return std::nullopt;
   return call(site.call.callee, {site.call.args[1], site.call.args[0]}, site.call.attrs, site.value.type(),
               site.value.span());
+}
+
+// Sums the products of rows of both operands: x[..., m, k] * y[n, k].
+Expr product_of_rows(const Expr& x, const Expr& y, Builder& b) {
+  return b.op("einsum", {tuple({x, y})}, EinsumAttrs{.subscripts = "...mk,nk->...mn"});
+}
+// Returns the dims of the operands of a product of float32 matrices, the right one being a single matrix.
+std::optional<std::pair<std::vector<Expr>, std::vector<Expr>>> dims_of_product(const Site& site) {
+  const std::vector<Expr>*x = known_shape(site.call.args[0].type()), *y = known_shape(site.call.args[1].type());
+  auto is_float = [](const Expr& e) { return tensor_dtype(e.type()) == kFloat32; };
+  if (!x || !y || x->size() < 2 || y->size() != 2 || !std::ranges::all_of(site.call.args, is_float))
+    return std::nullopt;
+  if (!is_float(site.value)) return std::nullopt;
+  return std::pair{*x, *y};
+}
+// A single row, or a few, take less time than a transpose. Their products are summed along the matrix's own rows.
+std::optional<Expr> few_rows(const Site& site) {
+  constexpr int64_t kFewRows = 8;
+  const Call* transposed = site.arg_call(1, ops::kPermuteDims);
+  auto dims = dims_of_product(site);
+  if (!dims || !transposed || transposed->args[0].is<Constant>()) return std::nullopt;
+  auto rows = as_int(dims->first[dims->first.size() - 2]);
+  if (dims->first.size() > 2 || !rows || *rows >= kFewRows || axes_of(*transposed, 2)[0] != 1) return std::nullopt;
+  return product_of_rows(site.call.args[0], transposed->args[0], site.builder);
+}
+// Fewer columns than a vector has lanes are summed along rows, too, if the matrix is constant and so transposed once.
+std::optional<Expr> few_columns(const Site& site) {
+  constexpr int64_t kFewColumns = 4, kFewestSummed = 16, kFewestRows = 64;
+  auto dims = dims_of_product(site);
+  if (!dims || !site.call.args[1].is<Constant>()) return std::nullopt;
+  auto columns = as_int(dims->second[1]), summed = as_int(dims->second[0]);
+  auto rows = as_int(dims->first[dims->first.size() - 2]);
+  if (*columns < 2 || *columns >= kFewColumns || *summed < kFewestSummed || rows.value_or(kFewestRows) < kFewestRows)
+    return std::nullopt;
+  return product_of_rows(site.call.args[0], permute_dims(site.call.args[1], {1, 0}, site.builder), site.builder);
 }
 
 constexpr Rule kRules[] = {
@@ -130,9 +236,16 @@ constexpr Rule kRules[] = {
     {"flatten_reshape", ops::kFlatten, "flatten is a reshape", as_reshape},
     {"squeeze_reshape", ops::kSqueeze, "squeeze is a reshape", as_reshape},
     {"expand_dims_reshape", ops::kExpandDims, "expand_dims is a reshape", as_reshape},
+    {"transform_permute", ops::kLayoutTransform, "axes that are split, permuted or joined: reshape, permute, reshape",
+     transform_as_permute},
     {"permute_identity", ops::kPermuteDims, "axes in order: x", permute_identity},
     {"permute_as_reshape", ops::kPermuteDims, "only axes of extent 1 move: a reshape", permute_as_reshape},
     {"permute_permute", ops::kPermuteDims, "two permutations are one", permute_permute},
+    {"few_rows", ops::kMatmul, "few rows times a transposed matrix: sums along its rows", few_rows},
+    {"few_columns", ops::kMatmul, "many rows times few constant columns: sums along rows of the transposed matrix",
+     few_columns},
+    {"row_times_transposed", ops::kMatmul, "a row times a transposed matrix is the matrix times a column",
+     row_times_transposed},
     {"concat_one", ops::kConcat, "a concatenation of one tensor is the tensor", concat_one},
 };
 

@@ -62,14 +62,13 @@ class Folder final : public GraphRewriter {
       operand_bytes += copy_value(computed_, arg.get()).value_or(0);
     }
     auto bytes = bytes_of(binding.value.type());
-    if (!bytes || *bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > kMostGrowth) return std::nullopt;
+    if (!bytes || is_much_larger(*bytes, operand_bytes)) return std::nullopt;
     todo.push_back(binding);
     computed_.emplace(binding.var.get(), *bytes);
     return std::nullopt;
   }
 
  private:
-  static constexpr int64_t kMostGrowth = int64_t{64} << 20;  // by how many bytes a constant may exceed its operands
   // Returns whether the call converts a weight of 8 bits: a constant with more than one axis, unlike scales.
   static bool is_wide_weight(const Call& call) {
     const Constant* weight = call.args.empty() ? nullptr : call.args[0].as<Constant>();
@@ -164,6 +163,11 @@ void compute(const std::vector<Binding>& batch, const VarSet& wanted, PassContex
 }
 
 }  // namespace
+
+bool is_much_larger(int64_t bytes, int64_t operand_bytes) {
+  constexpr int64_t kMostGrowth = int64_t{64} << 20;
+  return bytes > 4 * operand_bytes + 65536 || bytes - operand_bytes > kMostGrowth;
+}
 
 IRModule fold(IRModule module, PassContext& context, bool keeps_weights) {
   if (!context.evaluate) return module;

@@ -19,7 +19,7 @@ std::span<const GraphRule> graph_rules() {
        "nn.conv2d",
        "float32 convolutions with constant weights",
        {{"block", "channels in a block of the image that it makes; 0: a plain image",
-         "a vector, where half of the last block is filled; 0 for a depthwise one of a plain image"}}},
+         "a vector, where half of the last block is filled and the whole graph gains by it"}}},
       {"convolution_algorithm",
        "nn.conv2d",
        "3x3 convolutions of stride 1 over images in channel blocks",
@@ -49,6 +49,16 @@ std::string operator_name(const VarRef& var) {
   std::string_view rest = *span.origin->text;
   for (uint32_t line = 1; line < span.line; ++line) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
   return span.column > rest.size() ? var->name : std::string(rest.substr(span.column - 1, span.length));
+}
+
+std::optional<AttrValue> given_decision(std::string_view name, const std::string& decision, const VarRef& var,
+                                        const PassContext& context) {
+  const std::string op = operator_name(var);
+  for (const ScheduleRule& rule : context.schedules) {
+    if (rule.uses == name && (rule.at.empty() || rule.at == op) && rule.given.has(decision))
+      return *rule.given.find(decision);
+  }
+  return std::nullopt;
 }
 
 AttrValue decide(std::string_view name, const std::string& decision, const VarRef& var, const PassContext& context,

@@ -24,6 +24,10 @@ std::string operator_name(const VarRef& var);
 AttrValue decide(std::string_view rule, const std::string& decision, const VarRef& var, const PassContext& context,
                  const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred = {});
 
+// Returns the user's value for the decision about that operator, which decide() has yet to check.
+std::optional<AttrValue> given_decision(std::string_view rule, const std::string& decision, const VarRef& var,
+                                        const PassContext& context);
+
 // Throws a CompileError, which lists the known ones, where a rule of the user's names an unknown rule or decision.
 // `added`: the rules of plug-ins.
 void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<ScheduleRule>& added = {});

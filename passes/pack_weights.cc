@@ -1,19 +1,18 @@
-// Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them, in blocks of
-// a register tile's columns:
+// Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them (ir/layout.h):
 //   nn.conv2d, 3x3 with stride 1, where Winograd's algorithm is faster: a call_tir of its program (winograd.h);
-//   nn.conv2d of images in channel blocks (block_channels): OIHW16i16o, depthwise and from pictures OIHW16o;
-//   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
-//   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
-//   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group]; one whose columns are used in bands
-//   (product_bands.h) reads [n / bands / 16, k, bands, 16].
+//   nn.conv2d of images in channel blocks (choose_layouts): OIHW16i16o, depthwise and from pictures OIHW16o;
+//   matmul with a constant right operand KN: a call_tir that reads panels of a register tile's columns, NK32n, or,
+//   where the target sums 4 or 2 products at once (int8, bfloat16), NK32n4k or NK32n2k; one whose columns are used in
+//   bands (product_bands.h) reads NKB16n.
+// R.layout_transform stands before them, which fold_constants applies to constants.
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "ops/data_layout.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "passes/compose.h"
 #include "passes/graph_decisions.h"
 #include "passes/product_bands.h"
@@ -30,28 +29,25 @@ namespace relaxc {
 
 namespace {
 
+// A right operand [depth, width] in panels of a tile's columns, of which the last may be padding.
 struct PackedMatmul {
-  int64_t depth, width, blocks, columns, group;  // the last of the blocks may exceed the width
+  int64_t depth, width, padded;
+  Layout layout;  // of [depth, padded]
 
-  std::vector<int64_t> shape() const {
-    if (group == 1) return {blocks, depth, columns};
-    return {blocks, depth / group, columns, group};
-  }
   // Returns the program of x[..., k] times the packed operand.
   PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType y_dtype, DType result) const {
     ComputeBuilder b;
-    Buffer x = b.input("x1", x_dtype, x_shape), y = b.input("x2", y_dtype, int_imms(shape()));
+    Buffer x = b.input("x1", x_dtype, x_shape);
+    Buffer y = b.input("x2", y_dtype, layout.from_plain(int_imms({depth, padded})));
     std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
-    out.push_back(int_imm(blocks * columns));
+    out.push_back(int_imm(padded));
     DType sum = accumulation_dtype(result);
     Buffer product = b.reduce("matmul", sum, out, {int_imm(depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
       std::vector<Expr> left(i.begin(), i.end() - 1);
       left.push_back(r[0]);
-      std::vector<Expr> right = {floor_div(i.back(), columns), floor_div(r[0], group), floor_mod(i.back(), columns)};
-      if (group > 1) right.push_back(floor_mod(r[0], group));
-      return cast_to(load(x, left), sum) * cast_to(load(y, right), sum);
+      return cast_to(load(x, left), sum) * cast_to(load(y, layout.from_plain_index({r[0], i.back()})), sum);
     });
-    if (width < blocks * columns) {
+    if (width < padded) {
       out.back() = int_imm(width);
       product = b.compute("matmul_columns", sum, out, [&](Axes i) { return load(product, {i.begin(), i.end()}); });
     }
@@ -141,13 +137,10 @@ class WeightPacker final : public GraphRewriter {
     for (const ScheduleRule& rule : context_.schedules) {
       if (!is_for_convolutions(rule)) continue;
       if (!program) {
-        const std::vector<int64_t> dims = *constant_shape(conv.args[1].type());
-        int64_t outer = target_.vector_lanes(32), inner = std::gcd(dims[1], outer);
-        auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
-        attrs.kernel_layout = fmt::format("OIHW{}i{}o", inner, outer);
         Call direct = conv;
-        direct.attrs = write_attrs(attrs);
-        std::vector<Expr> packed = int_imms({dims[0] / outer, dims[1] / inner, dims[2], dims[3], inner, outer});
+        const Layout layout = *weight_layout_of(conv);
+        direct.attrs = conv.attrs.with("kernel_layout", layout.text());
+        std::vector<Expr> packed = layout.from_plain(*known_shape(conv.args[1].type()));
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
         program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::short_name(ops::kConv2d));
       }
@@ -192,28 +185,12 @@ class WeightPacker final : public GraphRewriter {
     return *decide("constant_operand", "panel", product, context_, candidates, formula).as<int64_t>();
   }
 
-  // Packs the weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.
-  std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
-    const std::vector<Expr>* dims = known_shape(node.args[1].type());
-    auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
-    if (!dims || attrs.kernel_layout != ConvAttrs<2>().kernel_layout) return std::nullopt;
-    auto filters = as_int((*dims)[0]), depth = as_int((*dims)[1]);
-    int64_t outer = block_of_layout(attrs.out_layout.value_or("")).value_or(0), inner = 1;
-    if (filters && depth && outer > 0) {
-      // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
-      if (attrs.data_layout == attrs.out_layout) inner = std::gcd(*depth, outer);
-    } else {
-      if (!node.args[1].is<Constant>() || attrs.groups != 1) return std::nullopt;
-      outer = columns_of(*filters, *tensor_dtype(node.args[1].type()));
-      if (outer == 0) return std::nullopt;
-    }
-    const Expr blocks = int_imm(*filters / outer), columns = int_imm(outer), height = (*dims)[2], width = (*dims)[3];
-    Expr in_blocks =
-        reshape(node.args[1], {blocks, columns, int_imm(*depth / inner), int_imm(inner), height, width}, b);
-    Expr packed = permute_dims(in_blocks, {0, 2, 4, 5, 3, 1}, b);
-    if (inner == 1) packed = reshape(packed, {blocks, int_imm(*depth), height, width, columns}, b);
-    attrs.kernel_layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
-    return b.op(ops::short_name(ops::kConv2d), {node.args[0], packed}, attrs, binding.var->name);
+  // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
+  static std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
+    const auto layout = weight_layout_of(node);
+    if (!layout || node.attrs.get_string("kernel_layout", "") != layout->axes()) return std::nullopt;
+    return b.op(ops::short_name(ops::kConv2d), {node.args[0], to_layout(node.args[1], *layout, b)},
+                node.attrs.with("kernel_layout", layout->text()), binding.var->name);
   }
 
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
@@ -225,19 +202,17 @@ class WeightPacker final : public GraphRewriter {
     bool floats = right.is_float() && right.bits <= 32 && left == right && (result == right || result == kFloat32);
     bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
     if (!floats && !bytes) return std::nullopt;
-    PackedMatmul packed{constant->data.shape()[0], constant->data.shape()[1], 0, 0, 1};
-    if (packed.width == 0 || packed.depth == 0) return std::nullopt;
+    const int64_t depth = constant->data.shape()[0], width = constant->data.shape()[1];
+    if (width == 0 || depth == 0) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.
-    packed.columns = panel_of(packed.width, accumulation_dtype(result), binding.var);
-    if (packed.columns == 0) return std::nullopt;
-    packed.blocks = padded_columns(packed.width, packed.columns) / packed.columns;
+    const int64_t columns = panel_of(width, accumulation_dtype(result), binding.var);
+    if (columns == 0) return std::nullopt;
     const DotForm* form = find_dot_form(left, right, accumulation_dtype(result), target_);
-    if (form && packed.depth % form->group == 0) packed.group = form->group;
-    if (bytes && packed.group == 1) return std::nullopt;
-    Expr weight = pad_axis(node.args[1], 1, packed.blocks * packed.columns - packed.width, b);
-    Expr grouped =
-        reshape(weight, int_imms({packed.depth / packed.group, packed.group, packed.blocks, packed.columns}), b);
-    Expr operand = reshape(permute_dims(grouped, {2, 0, 3, 1}, b), int_imms(packed.shape()), b);
+    const bool is_grouped = form && depth % form->group == 0;
+    if (bytes && !is_grouped) return std::nullopt;
+    const std::string text = fmt::format("NK{}n{}", columns, is_grouped ? fmt::format("{}k", form->group) : "");
+    const PackedMatmul packed{depth, width, padded_columns(width, columns), *Layout::parse(text, "KN")};
+    Expr operand = to_layout(pad_axis(node.args[1], 1, packed.padded - width, b), packed.layout, b);
     return make_call_tir(module_, "matmul", packed.program(*shape, left, right, result), {node.args[0], operand},
                          {binding.value.type()}, binding.var.span());
   }

@@ -3,12 +3,13 @@
 // offset, shape, dtype) in place of each relax.builtin.alloc_tensor. Results, tensors of branches and tensors whose
 // size is known only later keep separate allocations.
 //
-// Lifetimes run from the allocation to the last use of the tensor or of a view of it. Tensors that do not live at the
-// same time share a slot of the arena when their sizes can be compared for all values of the dims. (This is a linear
-// scan, as in register allocators.) Offsets are sums of slot sizes; a long sum is a variable to which the next offset
-// adds. The function's attribute "arena_bytes" is the formula of the arena's size.
+// Lifetimes run from the allocation to the last use of the tensor or of a view of it; tensors that do not live at the
+// same time may share memory. A size is a number times a product of dims, its factor. The arena has a part for each
+// factor, in which numbers are packed: the offset of a tensor is that of the part and a multiple of the factor, so one
+// plan holds for all dims. Where all sizes have one factor, as with a symbolic batch, the plan is the one of constant
+// dims. A long sum of parts is a variable to which the next offset adds. The function's attribute "arena_bytes" is the
+// formula of the arena's size, "peak_bytes" that of all memory for tensors that a run takes.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 
@@ -32,76 +33,81 @@ bool is_long(const Expr& sum) {
   return dims > kMostDimsOfOffset;
 }
 
-// Numbers the sizes and remembers which of two is smaller: a network has many tensors and few sizes, and a proof about
-// two symbolic ones takes long. Most claims are false for one of the samples, and need no proof.
-class Sizes {
- public:
-  explicit Sizes(const Analyzer& facts) : facts_(facts) {}
-  size_t number(const Expr& bytes) {
-    std::vector<size_t>& alike = by_hash_[structural_hash(bytes)];
-    for (size_t known : alike) {
-      if (structural_equal(sizes_[known], bytes)) return known;
-    }
-    alike.push_back(sizes_.size());
-    sizes_.push_back(bytes);
-    samples_.push_back(sample(bytes));
-    return sizes_.size() - 1;
-  }
-  const Expr& bytes(size_t size) const { return sizes_[size]; }
-  bool at_most(size_t a, size_t b) {
-    return a == b || (!any_sample(a, b, std::greater<>()) && proven(at_most_, sizes_[a] <= sizes_[b], {a, b}));
-  }
-  bool less(size_t a, size_t b) {
-    return a != b && !any_sample(a, b, std::greater_equal<>()) && proven(less_, sizes_[a] < sizes_[b], {a, b});
-  }
-
- private:
-  using Pair = std::pair<size_t, size_t>;
-  // A size where all dims are small, where all are large, and where every other dim is.
-  static constexpr size_t kSamples = 4;
-  using Samples = std::array<std::optional<int64_t>, kSamples>;
-  Samples sample(const Expr& bytes) {
-    Samples result;
-    std::vector<VarRef> dims = free_vars(bytes);
-    for (const VarRef& dim : dims) order_.try_emplace(dim.get(), std::ssize(order_));
-    for (size_t k = 0; k < kSamples; ++k) {
-      VarMap values;
-      for (const VarRef& dim : dims) {
-        int64_t i = order_.at(dim.get());
-        bool is_large = (i % 2 == 0 ? k & 1 : k & 2) != 0;
-        values.emplace(dim.get(), int_imm(is_large ? 1000 + i : 1));
-      }
-      result[k] = as_int(simplify(substitute(bytes, values)));
-    }
-    return result;
-  }
-  template <class Compare>
-  bool any_sample(size_t a, size_t b, Compare compare) const {
-    return !std::ranges::equal(samples_[a], samples_[b], [&](auto x, auto y) { return !x || !y || !compare(*x, *y); });
-  }
-  bool proven(std::map<Pair, bool>& known, const Expr& claim, Pair pair) {
-    auto [it, is_new] = known.try_emplace(pair);
-    if (is_new) it->second = facts_.can_prove(claim);
-    return it->second;
-  }
-  const Analyzer& facts_;
-  std::vector<Expr> sizes_;
-  std::vector<Samples> samples_;
-  std::unordered_map<const NodeHeader*, int64_t> order_;  // of the dims, as the sizes name them
-  std::unordered_map<uint64_t, std::vector<size_t>> by_hash_;
-  std::map<Pair, bool> at_most_, less_;
-};
+// The effort for a plan.
+constexpr int64_t kMostRounds = 200, kMostComparisons = 100'000'000;
 
 struct Temporary {
-  size_t size;        // its number
+  int64_t size;       // in factors
   size_t begin, end;  // binding positions, inclusive
-  size_t slot = 0;
+  int64_t offset = 0;
+};
+bool live_at_once(const Temporary& a, const Temporary& b) { return a.begin <= b.end && b.begin <= a.end; }
+
+// The tensors whose sizes are multiples of one factor.
+struct Part {
+  Expr factor;
+  std::vector<Temporary> temporaries = {};  // by position
+  int64_t size = 0;                         // in factors
 };
 
-struct Slot {
-  size_t size;
-  size_t free_after;  // position of the last use of its tensor
-};
+// Returns what lives at the busiest moment, which no plan can go below.
+int64_t most_live(const Part& part) {
+  std::map<size_t, int64_t> changes;
+  for (const Temporary& one : part.temporaries) {
+    changes[one.begin] += one.size;
+    changes[one.end + 1] -= one.size;
+  }
+  int64_t live = 0, most = 0;
+  for (const auto& [position, change] : changes) most = std::max(most, live += change);
+  return most;
+}
+
+// Gives each tensor of the order the lowest place that is free for as long as it lives. Returns the end of all.
+int64_t place_all(const std::vector<Temporary*>& order) {
+  std::vector<Temporary*> placed;  // by offset
+  int64_t end = 0;
+  for (Temporary* one : order) {
+    one->offset = 0;
+    for (const Temporary* other : placed) {
+      if (!live_at_once(*one, *other)) continue;
+      if (one->offset + one->size <= other->offset) break;
+      one->offset = std::max(one->offset, other->offset + other->size);
+    }
+    placed.insert(std::ranges::upper_bound(placed, one->offset, {}, &Temporary::offset), one);
+    end = std::max(end, one->offset + one->size);
+  }
+  return end;
+}
+
+// Large tensors choose first, which leaves the fewest holes. While that is not the best possible, those at the top
+// choose before all others in the next round; the best round counts.
+void pack(Part& part) {
+  const int64_t least = most_live(part), count = std::ssize(part.temporaries);
+  std::vector<Temporary*> order;
+  for (Temporary& one : part.temporaries) order.push_back(&one);
+  std::ranges::stable_sort(order, std::greater(), &Temporary::size);
+  std::vector<Temporary> best;
+  const int64_t rounds = std::clamp<int64_t>(kMostComparisons / (count * count), 1, kMostRounds);
+  for (int64_t round = 0; round < rounds && (best.empty() || part.size > least); ++round) {
+    int64_t end = place_all(order);
+    if (best.empty() || end < part.size) {
+      part.size = end;
+      best = part.temporaries;
+    }
+    std::ranges::stable_partition(order, [&](const Temporary* one) { return one->offset + one->size == end; });
+  }
+  part.temporaries = std::move(best);
+}
+
+// Returns the expression as a factor and the number that multiplies it; a constant has the factor 1.
+std::pair<Expr, int64_t> factor_and_number(const Expr& bytes) {
+  if (auto number = as_int(bytes)) return {int_imm(1), *number};
+  const Binary* product = bytes.as<Binary>();
+  if (product && product->op == BinaryOp::kMul) {
+    if (auto number = as_int(product->b)) return {product->a, *number};
+  }
+  return {bytes, 1};
+}
 
 class Planner {
  public:
@@ -117,8 +123,7 @@ class Planner {
   FunctionRef run() {
     find_lifetimes();
     find_temporaries();
-    if (temporaries_.empty()) return function_;
-    assign_slots();
+    for (Part& part : parts_) pack(part);
     return rebuild();
   }
 
@@ -168,47 +173,51 @@ class Planner {
   void find_temporaries() {
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      if (!as_call(binding.value, ops::kBuiltinAllocTensor) || escaped_.contains(binding.var.get())) continue;
-      if (!known_shape(binding.var.type()) || !tensor_dtype(binding.var.type())) continue;
-      DType dtype = *tensor_dtype(binding.var.type());
-      bool is_packed = dtype.is_packed();
-      Expr amount = int_imm(is_packed ? dtype.bits : dtype.bytes());  // in bits or bytes
-      bool at_entry = true;
-      for (const Expr& dim : *known_shape(binding.var.type())) {
-        amount = amount * dim;
-        walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
+      if (!as_call(binding.value, ops::kBuiltinAllocTensor)) {
+        bool takes_no_more = is_view(binding) || as_kernel_call(binding.value, module_);
+        peak_is_known_ = peak_is_known_ && takes_no_more && !binding.value.is<If>();
+        continue;
       }
-      if (!at_entry) continue;
-      size_t size =
-          sizes_.number(facts_.simplify(ceil_div(amount, vm::kAlignment * (is_packed ? 8 : 1)) * vm::kAlignment));
-      temporaries_.push_back({size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
+      std::optional<Expr> bytes = bytes_at_entry(binding.var.type());
+      if (!bytes) {
+        peak_is_known_ = false;
+      } else if (escaped_.contains(binding.var.get())) {
+        others_ = others_ + *bytes;
+      } else {
+        auto [factor, number] = factor_and_number(*bytes);
+        part_of(factor).temporaries.push_back({number, i, last_use_.try_emplace(binding.var.get(), i).first->second});
+      }
     }
   }
-
-  void assign_slots() {
-    for (Temporary& temporary : temporaries_) {
-      // Takes the smallest free slot that is large enough, else the largest free one, grown, else a new one.
-      std::optional<size_t> fits, grows;
-      for (size_t s = 0; s < slots_.size(); ++s) {
-        if (slots_[s].free_after >= temporary.begin) continue;
-        if (sizes_.at_most(temporary.size, slots_[s].size)) {
-          if (!fits || sizes_.less(slots_[s].size, slots_[*fits].size)) fits = s;
-        } else if (sizes_.at_most(slots_[s].size, temporary.size)) {
-          if (!grows || sizes_.less(slots_[*grows].size, slots_[s].size)) grows = s;
-        }
-      }
-      if (!fits && !grows) slots_.push_back({temporary.size, 0});
-      temporary.slot = fits.value_or(grows.value_or(slots_.size() - 1));
-      if (!fits) slots_[temporary.slot].size = temporary.size;
-      slots_[temporary.slot].free_after = temporary.end;
+  // Returns the bytes of such a tensor if they follow from the inputs' dims.
+  std::optional<Expr> bytes_at_entry(const Type& type) const {
+    const std::vector<Expr>* dims = known_shape(type);
+    if (!dims || !tensor_dtype(type)) return std::nullopt;
+    const DType dtype = *tensor_dtype(type);
+    const bool is_packed = dtype.is_packed();
+    Expr amount = int_imm(is_packed ? dtype.bits : dtype.bytes());  // in bits or bytes
+    bool at_entry = true;
+    for (const Expr& dim : *dims) {
+      amount = amount * dim;
+      walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
     }
+    if (!at_entry) return std::nullopt;
+    return facts_.simplify(ceil_div(amount, vm::kAlignment * (is_packed ? 8 : 1)) * vm::kAlignment);
+  }
+  Part& part_of(const Expr& factor) {
+    std::vector<size_t>& alike = by_hash_[structural_hash(factor)];
+    for (size_t known : alike) {
+      if (structural_equal(parts_[known].factor, factor)) return parts_[known];
+    }
+    alike.push_back(parts_.size());
+    return parts_.emplace_back(factor);
   }
 
-  // Returns the offset of each slot and then the size of all; appends the bindings of long sums.
+  // Returns the offset of each part and then the size of all; appends the bindings of long sums.
   std::vector<Expr> offsets(std::vector<Binding>& bindings) const {
     std::vector<Expr> result = {int_imm(0)};
-    for (const Slot& slot : slots_) {
-      Expr next = facts_.simplify(result.back() + sizes_.bytes(slot.size));
+    for (const Part& part : parts_) {
+      Expr next = facts_.simplify(result.back() + part.factor * part.size);
       if (is_long(next)) {
         VarRef var = make_var("offset", next.type(), function_.span());
         bindings.push_back({next, std::nullopt, var});
@@ -225,21 +234,24 @@ class Planner {
     VarRef storage = make_var("arena", object_type(), function_.span());
     Expr alloc =
         call(op_ref(ops::kMemoryAllocStorage), {shape_expr({offset_of.back()})}, {}, object_type(), function_.span());
-    result.push_back({alloc, std::nullopt, storage});
+    if (!parts_.empty()) result.push_back({alloc, std::nullopt, storage});
     Expr arena_bytes = int_imm(0);
-    for (const Slot& slot : slots_) arena_bytes = arena_bytes + sizes_.bytes(slot.size);
-    for (const Temporary& temporary : temporaries_) {
-      Binding& binding = bindings_[temporary.begin];
-      const std::vector<Expr>& args = binding.value.as<Call>()->args;
-      Expr view =
-          call(op_ref(ops::kMemoryAllocTensor), {storage, shape_expr({offset_of[temporary.slot]}), args[0], args[1]},
-               {}, binding.var.type(), binding.value.span());
-      binding = {view, std::nullopt, binding.var};
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      arena_bytes = arena_bytes + parts_[p].factor * parts_[p].size;
+      for (const Temporary& temporary : parts_[p].temporaries) {
+        Binding& binding = bindings_[temporary.begin];
+        const std::vector<Expr>& args = binding.value.as<Call>()->args;
+        Expr offset = facts_.simplify(offset_of[p] + parts_[p].factor * temporary.offset);
+        Expr view = call(op_ref(ops::kMemoryAllocTensor), {storage, shape_expr({offset}), args[0], args[1]}, {},
+                         binding.var.type(), binding.value.span());
+        binding = {view, std::nullopt, binding.var};
+      }
     }
     std::ranges::move(bindings_, std::back_inserter(result));
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
+    if (!parts_.empty()) copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
+    if (peak_is_known_) copy.attrs.set(attr_names::kPeakBytes, print_expr(facts_.simplify(arena_bytes + others_)));
     return make_function(std::move(copy), function_.span());
   }
 
@@ -247,13 +259,14 @@ class Planner {
   const IRModule& module_;
   const SeqExpr* seq_;
   Analyzer facts_;
-  Sizes sizes_{facts_};
   std::unordered_set<const NodeHeader*> known_dims_, escaped_;
   std::vector<Binding> bindings_ = bindings_of(function_->body);
   std::unordered_map<const NodeHeader*, size_t> last_use_;
   std::unordered_map<const NodeHeader*, const NodeHeader*> view_of_;
-  std::vector<Temporary> temporaries_;
-  std::vector<Slot> slots_;
+  std::vector<Part> parts_;
+  Expr others_ = int_imm(0);  // bytes of tensors that keep separate allocations
+  bool peak_is_known_ = true;
+  std::unordered_map<uint64_t, std::vector<size_t>> by_hash_;  // parts by their factor
 };
 
 }  // namespace

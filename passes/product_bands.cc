@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/common.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "support/lists.h"
 #include "tir/compute.h"
 #include "tir/program.h"
@@ -150,10 +151,12 @@ ProductBands find_product_bands(const FunctionRef& function, const OpTable& ops)
   return BandFinder(function, ops).run();
 }
 
+Layout BandedMatmul::layout() const {
+  return *Layout::parse(panel == 0 ? "_KBN" : fmt::format("NKB{}n", panel), "KBN");
+}
+
 Expr BandedMatmul::pack(const Expr& constant, Builder& builder) const {
-  if (panel == 0) return reshape(constant, int_imms({1, depth, bands, columns}), builder);
-  Expr in_panels = reshape(constant, int_imms({depth, bands, columns / panel, panel}), builder);
-  return permute_dims(in_panels, {2, 0, 1, 3}, builder);
+  return to_layout(reshape(constant, int_imms({depth, bands, columns}), builder), layout(), builder);
 }
 
 std::vector<Expr> BandedMatmul::result(const std::vector<Expr>& x_shape) const {
@@ -163,16 +166,14 @@ std::vector<Expr> BandedMatmul::result(const std::vector<Expr>& x_shape) const {
 
 PrimFuncRef BandedMatmul::program(const std::vector<Expr>& x_shape, DType dtype) const {
   ComputeBuilder b;
-  const std::vector<int64_t> packed = {panel == 0 ? 1 : columns / panel, depth, bands, panel == 0 ? columns : panel};
-  Buffer x = b.input("x1", dtype, x_shape), y = b.input("x2", dtype, int_imms(packed));
+  const Layout packed = layout();
+  Buffer x = b.input("x1", dtype, x_shape);
+  Buffer y = b.input("x2", dtype, packed.from_plain(int_imms({depth, bands, columns})));
   auto element = [&](Axes i, Axes r) {
     const size_t rank = x_shape.size();  // i: rows, then the band and the column
     std::vector<Expr> left(i.begin(), i.begin() + static_cast<ptrdiff_t>(rank) - 1);
     left.push_back(r[0]);
-    const Expr &band = i[rank - 1], &column = i[rank];
-    std::vector<Expr> right = {int_imm(0), r[0], band, column};
-    if (panel > 0) right = {floor_div(column, panel), r[0], band, floor_mod(column, panel)};
-    return load(x, left) * load(y, right);
+    return load(x, left) * load(y, packed.from_plain_index({r[0], i[rank - 1], i[rank]}));
   };
   Buffer product = b.reduce("matmul", dtype, result(x_shape), {int_imm(depth)}, zero(dtype), combine_sum, element);
   return with_op_name(b.finish({product}), ops::short_name(ops::kMatmul));

@@ -2,6 +2,7 @@
 // of SwiGLU. Such a product is made in bands, y[..., band, column], so that a register tile holds the same columns of
 // all bands and what combines them is done there (fuse_cells.cc).
 #pragma once
+#include "ir/layout.h"
 #include "passes/graph_rewriter.h"
 
 namespace relaxc {
@@ -20,11 +21,13 @@ struct ProductBands {
 // used, each one band, and of which an elementwise operator, directly or behind others, combines several.
 ProductBands find_product_bands(const FunctionRef& function, const OpTable& ops);
 
-// A constant right operand [depth, bands * columns] as it is stored for such a product: [columns / panel, depth, bands,
-// panel], or [1, depth, bands, columns] where no panel divides the columns.
+// A constant right operand [depth, bands * columns] as it is stored for such a product.
 struct BandedMatmul {
   int64_t depth, bands, columns, panel;
 
+  // Returns the layout of [depth, bands, columns]: [columns / panel, depth, bands, panel], or [1, depth, bands,
+  // columns] where no panel divides the columns.
+  Layout layout() const;
   Expr pack(const Expr& constant, Builder& builder) const;
   // Returns the dims of x[..., k] times the operand.
   std::vector<Expr> result(const std::vector<Expr>& x_shape) const;

@@ -9,6 +9,7 @@
 // as it is.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -327,10 +328,14 @@ class BlockRecognizer {
     VarMap map;
     for (size_t i = 0; i < block.iter_vars.size(); ++i)
       map.emplace(blocks->back()->iter_vars[i].var.get(), block.iter_vars[i].var);
-    auto as_count = [](const Expr& e) -> std::optional<Expr> {
+    std::function<std::optional<Expr>(const Expr&)> as_count = [&](const Expr& e) -> std::optional<Expr> {
       auto constant = float_of(e);
       if (constant)
         return std::floor(*constant) == *constant ? std::optional(int_imm(std::lround(*constant))) : std::nullopt;
+      if (const Binary* product = e.as<Binary>(); product && product->op == BinaryOp::kMul) {
+        auto a = as_count(product->a), b = as_count(product->b);
+        return a && b ? std::optional(*a * *b) : std::nullopt;
+      }
       const Cast* cast = e.as<Cast>();
       bool is_whole = cast && dtype_of(cast->value).is_integral();
       return is_whole ? std::optional(cast_to(cast->value, kInt64)) : std::nullopt;

@@ -18,8 +18,7 @@ namespace relaxc {
   X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")           \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
-  X(block_channels,                                                                                                \
-    "lay images and sequences out with channels in blocks of a vector, from one convolution to the next")          \
+  X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")         \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
   X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")       \
   X(fold_constants, "compute what depends on constants only")                                                      \
@@ -126,7 +125,7 @@ const std::vector<Pipeline>& pipelines() {
       {"simplify",
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
-        "canonicalize", "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "block_channels",
+        "canonicalize", "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "choose_layouts",
         "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
         "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.

@@ -164,7 +164,7 @@ void Tables::keep_narrow_weights() {
   std::vector<std::string>& simplify = find_item(pipelines_, "simplify", &Pipeline::name)->passes;
   std::ranges::replace(simplify.begin(), std::ranges::find(simplify, "apply_kernels"), "fold_constants",
                        "fold_parameters");
-  place("fold_constants", {.pipeline = "simplify", .before = "block_channels"});
+  place("fold_constants", {.pipeline = "simplify", .before = "choose_layouts"});
 }
 
 void Tables::add(ExternalCompiler compiler) {
@@ -221,7 +221,7 @@ constexpr std::pair<std::string_view, std::string_view> kNamesInTvm[] = {
     {"DeadCodeElimination", "the pass remove_dead_code"},
     {"DecomposeOpsForInference", "the passes decompose,fold_batch_norm"},
     {"FoldBatchnormToConv2D", "the pass fold_batch_norm"},
-    {"ConvertLayout", "the pass block_channels, which chooses the layouts itself"},
+    {"ConvertLayout", "the pass choose_layouts, which chooses them itself"},
     {"AlterOpImpl", "a kernel with @S.implements(..., layout=...) in a file for --kernels"},
     {"BindParams", "no pass: --bind NAME=FILE"},
     {"BindSymbolicVars", "no pass: --dim NAME=NUMBER"},

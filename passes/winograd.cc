@@ -4,7 +4,6 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "ops/data_layout.h"
 #include "ops/window.h"
 #include "passes/compose.h"
 #include "tir/compute.h"
@@ -179,7 +178,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, bool constant_wei
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target) {
   const auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
   int64_t lanes = target.vector_lanes(32);
-  std::string layout = blocked_layout(lanes);
+  std::string layout = fmt::format("NCHW{}c", lanes);
   bool blocked = attrs.data_layout == layout && attrs.out_layout.value_or(layout) == layout &&
                  attrs.kernel_layout == ConvAttrs<2>().kernel_layout;
   const PerDim ones = {1, 1};

@@ -1,5 +1,24 @@
 // The one test binary. Tests are found by Catch2; tests/CMakeLists.txt makes one ctest entry of each file.
 #define CATCH_CONFIG_RUNNER
+#include <cstdlib>
+#include <new>
+
+#include "tests/allocations.h"
+
 #include "tests/catch.h"
+
+namespace {
+thread_local int64_t g_allocations = 0;
+}
+
+int64_t relaxc::test::heap_allocations() { return g_allocations; }
+
+void* operator new(size_t size) {
+  ++g_allocations;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }

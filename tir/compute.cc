@@ -7,6 +7,7 @@
 #include "ir/regions.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -67,6 +68,12 @@ Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> s
   block(std::move(name), std::move(shape), std::move(reduced),
         [&](Axes i, Axes r) { return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)}; });
   return out;
+}
+
+void ComputeBuilder::annotate(std::string name, AttrValue value) {
+  stages_.back() = rewrite(stages_.back(), [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    return edited<Block>(block, [&](Block& copy) { copy.annotations.set(name, value); });
+  });
 }
 
 void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,

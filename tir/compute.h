@@ -35,6 +35,8 @@ class ComputeBuilder {
   using Combine = std::function<Expr(const Expr& accumulated, const Expr& value)>;
   Buffer reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced, const Expr& init,
                 const Combine& combine, const std::function<Expr(Axes, Axes)>& value);
+  // Gives the block that was added last an annotation.
+  void annotate(std::string name, AttrValue value);
   // Adds one block that writes several buffers. The functions make its statements from the axes; there must not be an
   // init when nothing is reduced. buffer() creates the buffers.
   struct Bodies {

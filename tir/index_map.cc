@@ -3,6 +3,7 @@
 #include "ir/arith.h"
 #include "ir/op.h"
 #include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -92,6 +93,13 @@ std::optional<Ref<Lambda>> read_index_map(const AttrValue& attr, const Span& spa
   map.params.assign(function->params.begin() + 1, function->params.end());
   walk(function->body, [&](const Ref<BufferStore>& node) { map.results.push_back(simplify(node->value)); });
   return make(std::move(map), object_type());
+}
+
+AttrValue index_map_attr(const Lambda& map) {
+  std::string params = joined(map.params, [](const VarRef& param) { return param->name; }), results;
+  for (const Expr& result : map.results) results += (results.empty() ? "" : ", ") + print_expr(result);
+  if (map.results.size() == 1) results += ",";
+  return Attrs{{"T.index_map", fmt::format("lambda {}: ({})", params, results)}};
 }
 
 std::vector<Expr> mapped(const Lambda& map, const std::vector<Expr>& positions) {

@@ -131,6 +131,7 @@ void add_functions(Attrs& report, const IRModule& module) {
 // The inputs and outputs of public functions; kernels, by where they come from; constants; what the compiler noted.
 Attrs report_of_artifact(const std::string& path) {
   vm::Artifact artifact = vm::load_artifact(path);
+  artifact.weights->run();
   const vm::Executable& executable = artifact.executable;
   AttrList functions, kernels;
   const std::string names = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");

@@ -94,6 +94,7 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
   const double compute = operations / limits_.operations_per_s, transfer = bytes / limits_.levels[level].bytes_per_s;
   ++row.calls;
   row.seconds += seconds;
+  row.least_seconds = row.calls == 1 ? seconds : std::min(row.least_seconds, seconds);
   row.operations += operations;
   row.bytes += bytes;
   row.limit_seconds += std::max(compute, transfer);
@@ -162,11 +163,12 @@ std::string Profile::json(int64_t runs) const {
     const double calls = static_cast<double>(row->calls);
     return fmt::format(
         "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"calls_per_run\": {:.6g}, \"mean_us\": "
-        "{:.3f}, "
+        "{:.3f}, \"least_us\": {:.3f}, "
         "\"operations\": {:.0f}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
         json_string(row->kernel), json_string(row->nodes), json_string(row->tensors), json_string(row->rule),
-        calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->operations / calls, row->bytes / calls,
-        row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls, bound(*row));
+        calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->least_seconds * 1e6,
+        row->operations / calls, row->bytes / calls, row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls,
+        bound(*row));
   };
   auto level = [](const MemoryLevel& level) {
     std::string bytes = std::isinf(level.bytes) ? "null" : fmt::format("{:.0f}", level.bytes);

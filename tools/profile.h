@@ -38,6 +38,7 @@ struct KernelProfile {
   std::string kernel, nodes, tensors, rule;
   int64_t calls = 0;
   double seconds = 0;        // of all calls, as the sums below are
+  double least_seconds = 0;  // of one call
   double operations = 0;     // 0: not known
   double bytes = 0;          // that it reads and writes at least once
   double limit_seconds = 0;  // the least that operations and bytes take

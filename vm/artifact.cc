@@ -29,7 +29,7 @@ constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'
 // The version of the footer, of the places below, of the weights' alignment, and of the way in which machine code gets
 // the C functions that it calls; raise it when one of them changes. The version of the program follows from its fields
 // (vm/serialization.cc).
-constexpr uint64_t kFormatVersion = 3;
+constexpr uint64_t kFormatVersion = 4;
 
 struct Footer {
   std::array<char, 8> magic;
@@ -38,9 +38,10 @@ struct Footer {
   uint64_t program_bytes;
   uint64_t weights_bytes;
   uint64_t file_bytes;
-  uint64_t hash;  // XXH3-64 of the file up to here
+  uint64_t weights_hash;  // XXH3-64 of the weights
+  uint64_t hash;          // XXH3-64 of the file up to the weights and of the footer up to here
 };
-static_assert(sizeof(Footer) == 56);
+static_assert(sizeof(Footer) == 64);
 
 // Where the parts of the file begin, which follows from their sizes. The file is mapped as a whole, so the parts need
 // the alignment of tensors only, not that of pages.
@@ -54,13 +55,23 @@ Places places_of(const Footer& footer) {
   return {program, weights, next(weights + footer.weights_bytes, 8)};
 }
 
-// Hashes the bytes that are written.
+class Hash {
+ public:
+  Hash() { XXH3_64bits_reset(&state_); }
+  void update(const void* data, size_t size) { XXH3_64bits_update(&state_, data, size); }
+  uint64_t digest() const { return XXH3_64bits_digest(&state_); }
+
+ private:
+  XXH3_state_t state_;  // its type makes it cache-line aligned
+};
+
+// Hashes the bytes that are written, in the part of the file that the writer is in.
 class HashedFile {
  public:
-  explicit HashedFile(const std::string& path) : file_(path, FileKind::kExecutable) { XXH3_64bits_reset(&hash_); }
+  explicit HashedFile(const std::string& path) : file_(path, FileKind::kExecutable) {}
 
   void write(const void* data, size_t size) {
-    XXH3_64bits_update(&hash_, data, size);
+    part_->update(data, size);
     offset_ += size;
     file_.write(data, size);
   }
@@ -68,14 +79,13 @@ class HashedFile {
     static constexpr std::array<char, kAlignment> kZeros{};
     while (offset_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - offset_));
   }
-  uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
+  void enter(Hash& part) { part_ = &part; }
   void commit() { file_.commit(); }
 
  private:
   OutputFile file_;
   uint64_t offset_ = 0;
-  // The type of the state makes it cache-line aligned.
-  XXH3_state_t hash_;
+  Hash* part_ = nullptr;
 };
 
 }  // namespace
@@ -88,13 +98,17 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
   }
   std::vector<std::byte> program = serialize_program(executable);
   WeightsLayout layout = layout_weights(executable);
-  Footer footer{kMagic, kFormatVersion, elf.size(), program.size(), static_cast<uint64_t>(layout.bytes), 0, 0};
+  Footer footer{kMagic, kFormatVersion, elf.size(), program.size(), static_cast<uint64_t>(layout.bytes), 0, 0, 0};
   const Places places = places_of(footer);
   footer.file_bytes = places.footer + sizeof(Footer);
   HashedFile file(path);
+  Hash code, weights;
+  file.enter(code);
   file.write(elf.data(), elf.size());
   file.pad_to(places.program);
   file.write(program.data(), program.size());
+  file.pad_to(places.weights);
+  file.enter(weights);
   for (size_t i = 0; i < executable.constants.size(); ++i) {
     const Tensor& constant = executable.constants[i];
     file.pad_to(places.weights + static_cast<uint64_t>(layout.offsets[i]));
@@ -107,8 +121,10 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
     }
   }
   file.pad_to(places.footer);
+  footer.weights_hash = weights.digest();
+  file.enter(code);
   file.write(&footer, offsetof(Footer, hash));
-  footer.hash = file.hash();
+  footer.hash = code.digest();
   file.write(&footer.hash, sizeof footer.hash);
   check_unchanged(sources);
   file.commit();
@@ -130,21 +146,28 @@ class ArtifactReader {
       damaged("format version is {}, this runtime reads {}", footer_.format_version, kFormatVersion);
     if (footer_.file_bytes != bytes_.size())
       damaged("the file has {} bytes, its footer says {}", bytes_.size(), footer_.file_bytes);
-    if (options.verify_hash) {
-      uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size() - sizeof footer_.hash);
-      if (hash != footer_.hash)
-        damaged("the content has changed: hash is {:016x}, expected {:016x}", hash, footer_.hash);
-    }
     places_ = places_of(footer_);
     // Sizes above the file's might have overflowed in the places.
     uint64_t most = std::max({footer_.elf_bytes, footer_.program_bytes, footer_.weights_bytes});
     if (most > bytes_.size() || places_.footer + sizeof(Footer) != bytes_.size())
       damaged("{} bytes of machine code, {} of bytecode and {} of weights do not fit the file", footer_.elf_bytes,
               footer_.program_bytes, footer_.weights_bytes);
+    if (!options.verify_hash) return;
+    Hash code;
+    code.update(bytes_.data(), places_.weights);
+    code.update(&footer_, offsetof(Footer, hash));
+    if (code.digest() != footer_.hash)
+      damaged("the content has changed: hash is {:016x}, expected {:016x}", code.digest(), footer_.hash);
   }
 
   std::span<const std::byte> program() const { return bytes_.subspan(places_.program, footer_.program_bytes); }
   std::span<const std::byte> weights() const { return bytes_.subspan(places_.weights, footer_.weights_bytes); }
+
+  // The bytes that the hash of the weights is over.
+  std::span<const std::byte> hashed_weights() const {
+    return bytes_.subspan(places_.weights, places_.footer - places_.weights);
+  }
+  uint64_t weights_hash() const { return footer_.weights_hash; }
 
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
@@ -208,11 +231,24 @@ Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<c
 
 }  // namespace
 
+void WeightsCheck::run() const {
+  std::call_once(once_, [&] {
+    const uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size());
+    if (hash != expected_)
+      problem_ = printable(fmt::format("'{}': the weights have changed: hash is {:016x}, expected {:016x}; {}", path_,
+                                       hash, expected_, kRecompile),
+                           std::string::npos);
+  });
+  if (!problem_.empty()) throw_runtime_error("{}", problem_);
+}
+
 Artifact load_artifact(const std::string& path, ArtifactOptions options) {
   auto file = with_compile_errors({}, [&] { return MappedFile::open(path); });
   ArtifactReader reader(path, file);
   reader.check(options);
-  Artifact artifact{read_executable(reader, file), nullptr, file};
+  Artifact artifact{read_executable(reader, file), nullptr, file, nullptr};
+  if (options.verify_hash)
+    artifact.weights = std::make_shared<WeightsCheck>(path, reader.hashed_weights(), reader.weights_hash());
   if (reader.has_elf()) {
     if (std::string problem = why_host_cannot_run(artifact.executable); !problem.empty())
       fail(reader.place(), "{}", problem);

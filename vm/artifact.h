@@ -2,12 +2,13 @@
 //
 //   [ELF shared object with the kernels; may be absent]
 //   [padding] [program: bytecode and tables] [padding] [weights] [padding to 8 bytes]
-//   [footer: magic, format version, sizes of these and of the file, XXH3-64 of all bytes before the hash]
+//   [footer: magic, format version, sizes of these and of the file, XXH3-64 of the weights and of all else before it]
 //
 // Program and weights begin at multiples of kAlignment (vm/memory.h). The dynamic linker reads the front of the file
 // and ignores the rest.
 #pragma once
 #include <cstddef>
+#include <mutex>
 
 #include "vm/executable.h"
 #include "vm/file_memory.h"
@@ -36,15 +37,33 @@ class KernelLibrary {
 // Machine code calls C functions (T.call_extern) through variables, which are set when it is loaded (user_library.h).
 inline std::string slot_symbol(const std::string& function) { return "relaxc_f_" + function; }
 
+// The comparison of mapped weights with their hash, which reads them all: the first call does it, for all threads.
+class WeightsCheck {
+ public:
+  WeightsCheck(std::string path, std::span<const std::byte> bytes, uint64_t expected)
+      : path_(std::move(path)), bytes_(bytes), expected_(expected) {}
+  // Throws a RuntimeError that names the file and the remedy, each time, where the weights have changed.
+  void run() const;
+
+ private:
+  std::string path_;
+  std::span<const std::byte> bytes_;
+  uint64_t expected_;
+  mutable std::once_flag once_;
+  mutable std::string problem_;
+};
+
 struct Artifact {
   Executable executable;                         // verified; constants point into the mapped file
   std::shared_ptr<const KernelLibrary> library;  // null when the artifact has no machine code
   std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const WeightsCheck> weights;  // null with verify_hash false
 };
 
 // Throws a CompileError of one line that names the file and the remedy when the file is missing, cut off, changed, of
 // another version, unsound, or for another CPU. Nothing in it is executed before size, hash, tables, bytecode and the
-// CPU's features have been checked. With verify_hash false the hash over the content is skipped.
+// CPU's features have been checked. The time does not depend on the weights: their check is left to the first
+// run. With verify_hash false nothing is compared with its hash.
 struct ArtifactOptions {
   bool verify_hash = true;
 };

@@ -203,7 +203,7 @@ struct Interpreter::Instructions {
     int64_t bytes = in.scalar<"bytes">();
     // The register is released first, so that a loop can get the same block again.
     in.reg<"dst">() = Value();
-    in.reg<"dst">() = Storage{vm.memory_.allocate(bytes), bytes};
+    in.reg<"dst">() = Storage{vm.memory_.allocate(bytes, Fit::kLargest), bytes};
   }
 
   void run(In<Opcode::kAllocTensor> in) {
@@ -221,15 +221,15 @@ struct Interpreter::Instructions {
 
   void run(In<Opcode::kNewTensor> in) {
     DType dtype = known_dtype(in.word<"dtype">());
-    SharedShape shape = read_shape(in);
     Word output = in.word<"output">();
     bool may_be_bound =
         vm.depth_ == vm.bound_depth_ && output >= 0 && output < static_cast<Word>(vm.bound_outputs_.size());
     const Tensor* bound = may_be_bound ? vm.bound_outputs_[static_cast<size_t>(output)] : nullptr;
-    if (bound != nullptr && bound->dtype() == dtype && bound->shape() == *shape) {
+    if (bound != nullptr && bound->dtype() == dtype && has_shape(in, bound->shape())) {
       in.reg<"dst">() = *bound;
       return;
     }
+    SharedShape shape = read_shape(in);
     std::shared_ptr<void> block = vm.memory_.allocate(checked_tensor_bytes(*shape, dtype));
     void* data = block.get();
     in.reg<"dst">() = Tensor::view(std::move(shape), dtype, data, std::move(block));
@@ -244,10 +244,25 @@ struct Interpreter::Instructions {
   template <Opcode kOp>
   SharedShape read_shape(In<kOp> in) {
     static_assert(fewest_words(kOp) >= kWordsPerShape);
+    std::shared_ptr<Shape>& last =
+        vm.shapes_[static_cast<size_t>(in.at() - vm.image_->executable.code.data()) / kWordsPerShape];
+    if (!last) last = std::make_shared<Shape>();
+    if (has_shape(in, *last)) return last;
+    // A tensor in a storage does not leave its run, so the memory of its shape serves the next one.
+    const bool is_free = kOp == Opcode::kAllocTensor && last.use_count() == 1;
+    if (!is_free) last = std::make_shared<Shape>();
+    ListWords dims = in.template list<"shape">();
+    last->resize(dims.size);
+    for (size_t i = 0; i < dims.size; ++i) (*last)[i] = in.frame().scalar(dims.element(i));
+    return last;
+  }
+
+  // Returns whether the operand `shape` is this one, after a check of its dims.
+  template <Opcode kOp>
+  static bool has_shape(In<kOp> in, const Shape& shape) {
     const Frame& frame = in.frame();
     ListWords dims = in.template list<"shape">();
-    SharedShape& last = vm.shapes_[static_cast<size_t>(in.at() - vm.image_->executable.code.data()) / kWordsPerShape];
-    bool same = last != nullptr && last->size() == dims.size;
+    bool same = shape.size() == dims.size;
     for (size_t i = 0; i < dims.size; ++i) {
       int64_t dim = frame.scalar(dims.element(i));
       if (dim < 0) {
@@ -255,13 +270,9 @@ struct Interpreter::Instructions {
         throw_runtime_error("{} of a new tensor is {}, expected a non-negative number",
                             frame.dim_text(i, is_slot ? frame.slot_name(dims.value(i)) : ""), dim);
       }
-      same = same && (*last)[i] == dim;
+      same = same && shape[i] == dim;
     }
-    if (same) return last;
-    Shape shape(dims.size);
-    for (size_t i = 0; i < dims.size; ++i) shape[i] = frame.scalar(dims.element(i));
-    last = std::make_shared<const Shape>(std::move(shape));
-    return last;
+    return same;
   }
 
   // ---- Calls

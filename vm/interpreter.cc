@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "support/temporarily.h"
+#include "vm/artifact.h"
 #include "vm/bytecode.h"
 #include "vm/error.h"
 #include "vm/frame.h"
@@ -122,6 +123,7 @@ Value Interpreter::run(const Function& function, std::span<const Value> inputs,
   };
   if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
   check_unchanged(image_->files);
+  if (image_->weights) image_->weights->run();
   kernels_.pool().enter();
   RunScope scope{kernels_.pool()};
   Temporarily outputs(bound_outputs_, bound_outputs);

@@ -6,16 +6,19 @@
 namespace relaxc::vm {
 
 enum class Opcode : uint8_t;  // bytecode.h
+class WeightsCheck;           // artifact.h
 
 // An executable with its names resolved, which a Program shares. It is verified.
 struct Image {
   Executable executable;
-  std::vector<Kernel> kernels;             // per KernelInfo
-  std::vector<TensorKernel> on_tensors;    // per KernelInfo; one of the two is set
-  std::vector<BuiltinFunction> builtins;   // per builtin name
-  std::shared_ptr<const void> keep_alive;  // owns the machine code
-  MappedFiles files;                       // they hold constants and machine code
-  std::shared_ptr<RunWatcher> watcher;     // may be null
+  std::vector<Kernel> kernels;                       // per KernelInfo
+  std::vector<TensorKernel> on_tensors;              // per KernelInfo; one of the two is set
+  std::vector<BuiltinFunction> builtins;             // per builtin name
+  std::vector<const Function*> otherwise;            // per function, the one for inputs of other sizes; may be null
+  std::shared_ptr<const void> keep_alive;            // owns the machine code
+  MappedFiles files;                                 // they hold constants and machine code
+  std::shared_ptr<const WeightsCheck> weights = {};  // before the first run; may be null
+  std::shared_ptr<RunWatcher> watcher;               // may be null
 };
 
 // The state of one caller. Frames, argument arrays and freed tensor memory are kept between runs.
@@ -55,7 +58,7 @@ class Interpreter {
   KernelRuntime kernels_;
   int64_t step_limit_;
   Profiler* profiler_ = nullptr;
-  std::vector<SharedShape> shapes_;  // that of the last tensor, per instruction that makes one
+  std::vector<std::shared_ptr<Shape>> shapes_;  // that of the last tensor, per instruction that makes one
   std::vector<std::unique_ptr<Frame>> idle_frames_;
 
   // Memory for the flat results of the function at bound_depth_: of the run, or of a loop's iteration.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 
@@ -47,18 +48,20 @@ struct MemoryPool::State {
     AlignedBuffer memory;
     int64_t bytes = 0;
   };
-  using IdleList = std::list<IdleBlock>;
+  using IdleList = std::pmr::list<IdleBlock>;
 
+  std::pmr::synchronized_pool_resource nodes;  // of the lists below, and of the handles of blocks in use
   std::mutex mutex;
   int64_t limit = 0;
   Stats stats;
-  IdleList idle;                                     // oldest first
-  std::multimap<int64_t, IdleList::iterator> sizes;  // the idle blocks by size
+  IdleList idle{&nodes};                                          // oldest first
+  std::pmr::multimap<int64_t, IdleList::iterator> sizes{&nodes};  // the idle blocks by size
 
-  // Returns the smallest idle block that is not wastefully large; the mutex is held.
-  std::optional<IdleBlock> take(int64_t bytes) {
+  // Returns the idle block that fits; the mutex is held.
+  std::optional<IdleBlock> take(int64_t bytes, Fit fit) {
     auto found = sizes.lower_bound(bytes);
-    if (found == sizes.end() || found->first > bytes + bytes / 4) return std::nullopt;
+    if (found == sizes.end() || (fit == Fit::kTight && found->first > bytes + bytes / 4)) return std::nullopt;
+    if (fit == Fit::kLargest) found = std::prev(sizes.end());
     IdleBlock block = std::move(*found->second);
     idle.erase(found->second);
     sizes.erase(found);
@@ -78,11 +81,11 @@ struct MemoryPool::State {
   }
 
   void give_back(AlignedBuffer memory, int64_t bytes) noexcept {
-    IdleList released;
+    IdleList released(&nodes);
     std::lock_guard lock(mutex);
     stats.live_bytes -= bytes;
     try {
-      IdleList block;
+      IdleList block(&nodes);
       block.push_back({std::move(memory), bytes});
       sizes.emplace(bytes, block.begin());
       idle.splice(idle.end(), block);
@@ -98,17 +101,34 @@ MemoryPool::MemoryPool(int64_t limit) : state_(std::make_shared<State>()) {
   state_->limit = limit > 0 ? limit : max_allocation_bytes();
 }
 
-std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
+// Gives handles of blocks memory that the pool keeps. They may be released after the pool is gone.
+template <class T>
+struct MemoryPool::HandleAllocator {
+  using value_type = T;
+  std::shared_ptr<State> state;
+
+  explicit HandleAllocator(std::shared_ptr<State> of) : state(std::move(of)) {}
+  template <class U>
+  HandleAllocator(const HandleAllocator<U>& other) : state(other.state) {}
+  T* allocate(size_t count) { return static_cast<T*>(state->nodes.allocate(count * sizeof(T), alignof(T))); }
+  void deallocate(T* memory, size_t count) { state->nodes.deallocate(memory, count * sizeof(T), alignof(T)); }
+  template <class U>
+  bool operator==(const HandleAllocator<U>& other) const {
+    return state == other.state;
+  }
+};
+
+std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   if (bytes < 0 || bytes > state_->limit)
     throw_runtime_error("cannot allocate {} bytes, the limit is {}", bytes, state_->limit);
   int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
-  State::IdleList released;
+  State::IdleList released(&state_->nodes);
   AlignedBuffer memory;
   int64_t block_bytes = rounded;
   {
     std::lock_guard lock(state_->mutex);
     Stats& stats = state_->stats;
-    if (auto block = state_->take(rounded)) {
+    if (auto block = state_->take(rounded, fit)) {
       memory = std::move(block->memory);
       block_bytes = block->bytes;
     } else {
@@ -135,9 +155,10 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
   }
   void* data = memory.get();
   // The deleter owns the block: if making the control block throws, the block is freed with it.
-  return std::shared_ptr<void>(data, [state = state_, block = memory.release(), block_bytes](void*) {
+  auto give_back = [state = state_, block = memory.release(), block_bytes](void*) {
     state->give_back(AlignedBuffer(block), block_bytes);
-  });
+  };
+  return std::shared_ptr<void>(data, std::move(give_back), HandleAllocator<std::byte>(state_));
 }
 
 MemoryPool::Stats MemoryPool::stats() const {
@@ -146,7 +167,7 @@ MemoryPool::Stats MemoryPool::stats() const {
 }
 
 void MemoryPool::trim() {
-  State::IdleList released;
+  State::IdleList released(&state_->nodes);
   std::lock_guard lock(state_->mutex);
   state_->evict(0, released);
 }

@@ -23,14 +23,21 @@ AlignedBuffer allocate_aligned(int64_t bytes);
 // Returns nullptr instead of throwing.
 AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept;
 
-// Keeps freed blocks and hands them out again, so that a run with dims seen before allocates no tensor memory. A block
-// serves requests down to 4/5 of its size. The pool keeps at most as many idle bytes as were ever in use at once, and
-// frees the oldest first. It is thread-safe; blocks may outlive the pool and be released by any thread.
+// Which of the idle blocks that are large enough may serve a request.
+enum class Fit {
+  kTight,    // the smallest, of at most 5/4 of the size, for memory that may outlive the run
+  kLargest,  // for memory that comes back at the end of the run, which then does not take what fits a result
+};
+
+// Keeps freed blocks and hands them out again, so that a run allocates no memory where one with dims as large as its
+// own came before; what the pool notes about blocks is kept and used again as well. The pool keeps at most as many idle
+// bytes as were ever in use at once, and frees the oldest first. It is thread-safe; blocks may outlive the pool and be
+// released by any thread.
 class MemoryPool {
  public:
   // Throws RuntimeError when more than `limit` bytes would be in use; 0 means max_allocation_bytes().
   explicit MemoryPool(int64_t limit = 0);
-  std::shared_ptr<void> allocate(int64_t bytes);
+  std::shared_ptr<void> allocate(int64_t bytes, Fit fit = Fit::kTight);
 
   struct Stats {
     int64_t live_bytes = 0;   // handed out
@@ -44,6 +51,8 @@ class MemoryPool {
 
  private:
   struct State;
+  template <class T>
+  struct HandleAllocator;
   std::shared_ptr<State> state_;
 };
 

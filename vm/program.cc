@@ -19,9 +19,9 @@ namespace relaxc {
 namespace {
 
 // Collects all names that are missing before it throws.
-std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
-                                      const LoadOptions& options, std::shared_ptr<const void> keep_alive,
-                                      vm::MappedFiles files, const Span& span) {
+std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
+                                const LoadOptions& options, std::shared_ptr<const void> keep_alive,
+                                vm::MappedFiles files, const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   const std::string linked = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
@@ -57,6 +57,10 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   diagnostics.throw_if_errors();
   image->files = std::move(files);
   image->executable = std::move(executable);
+  for (const vm::Function& function : image->executable.functions) {
+    const std::string* other = find_value(image->executable.metadata, std::string(vm::kOtherwiseKey) + function.name);
+    image->otherwise.push_back(other ? image->executable.find_function(*other) : nullptr);
+  }
   image->keep_alive = std::move(keep_alive);
   image->watcher = options.watcher;
   return image;
@@ -100,8 +104,9 @@ Program Program::load(const std::string& path, LoadOptions options) {
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
-  return Program(
-      link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path)));
+  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path));
+  image->weights = artifact.weights;
+  return Program(std::move(image));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
@@ -113,6 +118,10 @@ Program Program::from(vm::Executable executable, const KernelResolver& resolver,
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }
+
+void Program::check_weights() const {
+  if (image_->weights) image_->weights->run();
+}
 
 std::vector<std::string> Program::functions() const {
   return map_each(image_->executable.functions, &vm::Function::name);
@@ -128,9 +137,28 @@ const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) co
   return this->function(function).outputs;
 }
 
+struct Session::Lists {
+  std::vector<vm::Value> inputs;
+  std::vector<Tensor> results, saved;
+  std::vector<const Tensor*> bound;
+
+  // Lets go of the tensors of a run.
+  void clear() {
+    inputs.clear();
+    results.clear();
+    saved.clear();
+    bound.clear();
+  }
+  struct Scope {
+    Lists& lists;
+    ~Scope() { lists.clear(); }
+  };
+};
+
 Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
   if (!options.pool) options.pool = std::make_shared<vm::ThreadPool>(options.threads);
   interpreter_ = std::make_unique<vm::Interpreter>(program_.image_, std::move(options));
+  lists_ = std::make_unique<Lists>();
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -186,38 +214,39 @@ vm::Value run_checked(vm::Interpreter& interpreter, const vm::Function& function
 }
 
 // Runs the function of that name, or the one that takes inputs of other sizes in its place.
-vm::Value run_named(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
+vm::Value run_named(vm::Interpreter& interpreter, const vm::Image& image, std::string_view name,
                     std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
-  const vm::Function& function = find_function(executable, name);
-  const std::string* otherwise = find_value(executable.metadata, std::string(vm::kOtherwiseKey) + function.name);
+  const vm::Function& function = find_function(image.executable, name);
+  const vm::Function* otherwise = image.otherwise[static_cast<size_t>(&function - image.executable.functions.data())];
   if (!otherwise) return run_checked(interpreter, function, inputs, outputs);
   try {
     return run_checked(interpreter, function, inputs, outputs);
   } catch (const ShapeError&) {  // what the program assumes of dims does not hold
   }
-  return run_checked(interpreter, find_function(executable, *otherwise), inputs, outputs);
-}
-
-std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
-                                std::span<const Tensor> inputs, std::span<const Tensor* const> outputs) {
-  const std::vector<vm::ValueInfo>& infos = find_function(executable, name).inputs;
-  for (size_t i = 0; i < std::min(inputs.size(), infos.size()); ++i)
-    check_kind(inputs[i], infos[i], "; use run_values");
-  std::vector<vm::Value> values(inputs.begin(), inputs.end());
-  std::vector<Tensor> results;
-  flatten(run_named(interpreter, executable, name, values, outputs), results);
-  return results;
+  return run_checked(interpreter, *otherwise, inputs, outputs);
 }
 
 }  // namespace
 
-std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
+// Returns the results, which are in the session's lists, where those of `bound` have memory.
+std::span<const Tensor> Session::run_tensors(std::span<const Tensor> inputs, std::string_view function) {
   const vm::Executable& executable = program_.executable();
-  std::vector<Tensor> results = run_tensors(*interpreter_, executable, function, inputs, {});
+  const std::vector<vm::ValueInfo>& infos = find_function(executable, function).inputs;
+  for (size_t i = 0; i < std::min(inputs.size(), infos.size()); ++i)
+    check_kind(inputs[i], infos[i], "; use run_values");
+  lists_->inputs.assign(inputs.begin(), inputs.end());
+  flatten(run_named(*interpreter_, *program_.image_, function, lists_->inputs, lists_->bound), lists_->results);
+  return lists_->results;
+}
+
+std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
+  Lists::Scope scope{*lists_};
+  run_tensors(inputs, function);
+  std::vector<Tensor> results = std::move(lists_->results);
   // A caller may write to a result; constants are mapped read-only and shared, and a loop's last row may be a result.
   for (size_t i = 0; i < results.size(); ++i) {
     auto is_shared = [&](const Tensor& other) { return overlap(other, results[i]); };
-    if (std::ranges::any_of(executable.constants, is_shared) ||
+    if (std::ranges::any_of(program_.executable().constants, is_shared) ||
         std::ranges::any_of(std::span(results).first(i), is_shared))
       results[i] = copied(results[i]);
   }
@@ -225,15 +254,15 @@ std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_vie
 }
 
 void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function) {
-  std::vector<const Tensor*> bound;
+  Lists::Scope scope{*lists_};
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (overlap(outputs[i], outputs[j])) throw_runtime_error("output tensors {} and {} overlap in memory", j, i);
     }
     bool overlaps_input = std::ranges::any_of(inputs, [&](const Tensor& input) { return overlap(input, outputs[i]); });
-    bound.push_back(overlaps_input ? nullptr : &outputs[i]);
+    lists_->bound.push_back(overlaps_input ? nullptr : &outputs[i]);
   }
-  std::vector<Tensor> results = run_tensors(*interpreter_, program_.executable(), function, inputs, bound);
+  std::span<const Tensor> results = run_tensors(inputs, function);
   if (results.size() != outputs.size())
     throw_runtime_error("function '{}' has {} results, got {} output tensors", program_.function(function).name,
                         results.size(), outputs.size());
@@ -244,7 +273,8 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
   }
   // A result may be in an input that an output overlaps, so results that are not yet in their outputs are first saved.
-  std::vector<Tensor> saved = results;
+  std::vector<Tensor>& saved = lists_->saved;
+  saved.assign(results.begin(), results.end());
   for (size_t i = 0; i < results.size(); ++i) {
     auto endangers = [&](const Tensor& output) {
       bool in_place = &output == &outputs[i] && output.raw() == results[i].raw();
@@ -259,7 +289,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
 }
 
 vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_view function) {
-  return run_named(*interpreter_, program_.executable(), function, inputs, {});
+  return run_named(*interpreter_, *program_.image_, function, inputs, {});
 }
 
 void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }

@@ -25,7 +25,7 @@ class Interpreter;
 struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
   vm::MappedFiles files = {};  // hold the constants of Program::from; a run fails when one has changed
-  bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
+  bool verify_hash = true;     // false: trust the file; true: loading checks code, the first run weights
   // Libraries of kernels, for load(), beside those that the artifact names.
   std::vector<std::shared_ptr<const vm::UserLibrary>> libraries = {};
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
@@ -33,8 +33,8 @@ struct LoadOptions {
 
 class Program {
  public:
-  // Loads an artifact of `relaxc compile`. Weights are mapped, not copied. Throws CompileError when the file is not an
-  // artifact, is damaged, or names kernels or functions that neither it nor the registry has. Load artifacts of
+  // Loads an artifact of `relaxc compile`. Weights are mapped, not copied or read. Throws CompileError when the file is
+  // not an artifact, is damaged, or names kernels or functions that neither it nor the registry has. Load artifacts of
   // trusted origin only: they contain machine code.
   static Program load(const std::string& path, LoadOptions options = {});
 
@@ -45,6 +45,8 @@ class Program {
                       std::shared_ptr<const void> keep_alive = nullptr, LoadOptions options = {});
 
   const vm::Executable& executable() const;
+  // Does now what the first run does: throws a RuntimeError where the weights of the artifact have changed.
+  void check_weights() const;
   std::vector<std::string> functions() const;
   // Here and in Session, no name stands for "main", or for the only public function where there is no "main". These
   // throw a RuntimeError that lists the functions when the name is unknown or there are several.
@@ -95,8 +97,12 @@ class Session {
   const Program& program() const { return program_; }
 
  private:
+  struct Lists;  // of one run, kept for their memory
+  std::span<const Tensor> run_tensors(std::span<const Tensor> inputs, std::string_view function);
+
   Program program_;
   std::unique_ptr<vm::Interpreter> interpreter_;
+  std::unique_ptr<Lists> lists_;
 };
 
 }  // namespace relaxc

@@ -1,5 +1,4 @@
 #include "bench/kernels/problem.h"
-#include "ops/data_layout.h"
 #include "support/joined.h"
 
 #include <fmt/format.h>
@@ -152,7 +151,7 @@ std::string module_text(const Problem& p, int64_t block) {
   auto blocked = [&](int64_t channels) { return (channels + block - 1) / block * block; };
   bool picture = p.channels <= 3;
   int64_t channels = picture ? p.channels : blocked(p.channels), filters = blocked(p.filters);
-  std::string layout = blocked_layout(block);
+  std::string layout = fmt::format("NCHW{}c", block);
   std::string image = picture ? dims_text(p.input_shape(), false)
                               : fmt::format("(1, {}, {}, {}, {})", channels / block, p.size, p.size, block);
   return fmt::format(

@@ -31,7 +31,7 @@ struct Problem {
 std::vector<Problem> problems();
 
 // A module whose main(x, w) or main(x, w, b) computes the problem. Images are as inside of a network that relaxc lays
-// out (passes/block_channels.cc): channels in blocks of that many, the last one padded; pictures are as they are.
+// out (ops/convolution_layouts.cc): channels in blocks of that many, the last one padded; pictures are as they are.
 std::string module_text(const Problem& problem, int64_t block);
 
 struct Data {

@@ -2,6 +2,7 @@
 #include <ctime>
 #include <thread>
 
+#include "tests/allocations.h"
 #include "tests/differential/differential.h"
 #include "vm/error.h"
 
@@ -126,7 +127,44 @@ TEST_CASE("a run with dims seen before allocates nothing", "[session]") {
   CHECK(session.memory_stats().allocations == before);
 }
 
+TEST_CASE("the formula peak_bytes is what a run takes", "[session]") {
+  Program program = compile_graph([](Graph& g) {
+                      Expr x = g.op("matmul", {g.input("8,32"), g.weights("32,64")});
+                      Expr y = g.op("cumsum", {g.op("permute_dims", {x})}, {{"axis", 0}});
+                      return tuple({g.op("matmul", {g.op("nn.softmax", {x}), y}), y});
+                    }).load();
+  Session session(program, {.threads = 1});
+  session.run({filled({8, 32}, 1)});
+  CHECK(std::to_string(session.memory_stats().peak_bytes) == program.executable().metadata.at("peak_bytes.main"));
+}
+
 // Quadratic passes would take 64 times as long; the bounds leave room for a busy machine.
+TEST_CASE("a run allocates nothing after one with dims as large", "[session]") {
+  Session session(compile_graph([](Graph& g) {
+                    Expr x = g.input("n,m"), y = chain(g, g.op("matmul", {x, g.input("m,k")}), 3);
+                    return g.op("matmul", {y, g.op("permute_dims", {y})});
+                  }).load(),
+                  {.threads = 1});
+  constexpr int64_t kMost = 40;
+  auto matrix = [memory = filled({3, kMost, kMost}, 1)](int64_t which, int64_t rows, int64_t columns) {
+    return Tensor::view({rows, columns}, kFloat32, memory.data<float>() + which * kMost * kMost, memory.owner());
+  };
+  int64_t from_heap = 0, from_system = session.memory_stats().allocations;
+  uint32_t random = 1;
+  auto dim = [&] { return 1 + static_cast<int64_t>((random = random * 1664525 + 1013904223) >> 16) % kMost; };
+  for (int run = 0; run < 1000; ++run) {
+    int64_t n = run == 0 ? kMost : dim(), m = run == 0 ? kMost : dim(), k = run == 0 ? kMost : dim();
+    std::vector<Tensor> inputs = {matrix(0, n, m), matrix(1, m, k)}, outputs = {matrix(2, n, n)};
+    const int64_t before = heap_allocations();
+    session.run_into(inputs, outputs);
+    from_heap += heap_allocations() - before;
+    REQUIRE(outputs[0].as_double(0) > 0);
+    if (run == 0) from_heap = 0, from_system = session.memory_stats().allocations;
+  }
+  CHECK(from_heap == 0);
+  CHECK(session.memory_stats().allocations == from_system);
+}
+
 TEST_CASE("passes on long and wide graphs grow slower than quadratic", "[session]") {
   auto deep = [](int length) { return [=](Graph& g) { return chain(g, g.input("n,m"), length); }; };
   double small = seconds_of_passes(deep(300)), large = seconds_of_passes(deep(2400));

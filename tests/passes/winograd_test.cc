@@ -171,7 +171,7 @@ TEST_CASE("winograd: where it is used", "[passes]") {
     Expr weight = constant_weight ? g.weights(dims) : g.input(dims);
     IRModule module = g.finish(g.op("nn.conv2d", {x, weight}, {{"padding", 1}, {"strides", stride}}));
     CompileSettings passes = settings;
-    passes.passes = "block_channels,pack_weights";
+    passes.passes = "choose_layouts,pack_weights";
     return !winograd_programs(run_pipeline(module, passes)).empty();
   };
   CHECK(is_used(32, "h,w", 1, {}));

@@ -140,9 +140,9 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
     for (const char* target : {"x86-64", "x86-64-v3", "host"}) {
       CAPTURE(target);
       Target known = codegen::parse_target(target);
-      // A depthwise convolution of a plain image stays plain by itself.
-      std::vector<ScheduleRule> uses;
-      if (c.groups > 1) uses.push_back({.uses = "image_layout", .given = {{"block", int64_t{known.vector_lanes(32)}}}});
+      // Small ones stay plain by themselves.
+      const std::vector<ScheduleRule> uses = {
+          {.uses = "image_layout", .given = {{"block", int64_t{known.vector_lanes(32)}}}}};
       CHECK_NOTHROW(
           schedule_by_rule(with_constants(c.module(), {w, b}), *find_builtin_rule("convolution"), known, uses));
       CompileSettings settings;

@@ -331,7 +331,7 @@ def halved(x: T.Buffer(("n", "c", "h", "w"), "float32"), s: T.Buffer(("n", "c", 
   CHECK(!contains(outcome.out, "plain order"));
   // The second convolution reads what the kernel stores.
   const std::string graph = test::run_program({RELAXC_TOOL, "compile", folder.at("model.onnx"), "--kernels",
-                                               folder.at("k.py"), "--emit=graph", "--stop-after=block_channels"},
+                                               folder.at("k.py"), "--emit=graph", "--stop-after=choose_layouts"},
                                               120)
                                 .out;
   INFO(graph);

@@ -85,11 +85,15 @@ TEST_CASE("damaged artifacts are refused with one line", "[vm]") {
   auto load = [&](const std::string& content) {
     write_file(path, content);
     try {
-      load_artifact(path);
+      load_artifact(path).weights->run();
     } catch (const CompileError& error) {
       std::string text = error.what();
       REQUIRE(text.find('\n') == std::string::npos);
       REQUIRE(text.starts_with(path + ": error: "));
+      return text;
+    } catch (const RuntimeError& error) {
+      std::string text = error.what();
+      REQUIRE(text.starts_with("'" + path + "': the weights have changed: "));
       return text;
     }
     return std::string("no error");
@@ -109,14 +113,27 @@ TEST_CASE("damaged artifacts are refused with one line", "[vm]") {
     changed[changed.size() - from_end] = value;
     return changed;
   };
-  CHECK(load(with_byte(48, 1)).find("format version is 1, this runtime reads 3") != std::string::npos);
-  for (size_t last_byte_of_size : {33, 25, 17, 9}) {
+  CHECK(load(with_byte(56, 1)).find("format version is 1, this runtime reads 4") != std::string::npos);
+  for (size_t last_byte_of_size : {41, 33, 25, 17}) {
     write_file(path, with_byte(last_byte_of_size, '\x7f'));
     std::string error = error_of([&] { load_artifact(path, {.verify_hash = false}); });
-    CHECK(error.find(last_byte_of_size == 9 ? "its footer says" : "do not fit the file") != std::string::npos);
+    CHECK(error.find(last_byte_of_size == 17 ? "its footer says" : "do not fit the file") != std::string::npos);
   }
 
-  // Without the hash the other checks hold alone: no crash, whatever is flipped.
+  // Weights are compared with their hash by the first run, by later ones, and by who asks for it.
+  const std::string weight = {'\0', '\0', '\x40', '\x40'};  // 3.0f
+  std::string changed = good;
+  changed[good.rfind(weight)] = '\x01';
+  write_file(path, changed);
+  Program program = Program::load(path);
+  for (int session = 0; session < 2; ++session) {
+    CHECK(error_of([&] { Session(program, {.threads = 1}).run({}); }).find("the weights have changed") !=
+          std::string::npos);
+  }
+  CHECK_THROWS_AS(program.check_weights(), RuntimeError);
+  CHECK_NOTHROW(Session(Program::load(path, {.verify_hash = false}), {.threads = 1}).run({}));
+
+  // Without the hashes the other checks hold alone: no crash, whatever is flipped.
   for (size_t bit = 0; bit < good.size() * 8; bit += bit < (good.size() - 200) * 8 ? 7 : 1) {
     std::string flipped = good;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/layout.h"
 #include "support/lists.h"
 #include "support/nearest.h"
 
@@ -23,10 +24,14 @@ using enum AnnotationValue;
     "the tensor program whose result the block computed before fusion, where a schedule names it") \
   X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
     "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
+  X("layouts", kBlock, kLayouts, "tir/analysis/block_layouts.cc", \
+    "the layouts of the block's spatial axes, its reduce axes and its operands; legalization sets it") \
   X("stored", kBlock, kFlag, "tir/rules/default.cc", \
     "the block's elements are stored, also where its readers could compute them: they read each many times or in another order") \
   X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
     "the operand of the block that is constant in all calls of the program; note_constants sets it") \
+  X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
+    "the block adds no product with `condition ? x : 0` where the condition fails, also if the other factor is infinite") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
@@ -172,6 +177,11 @@ constexpr ValueRow kValues[] = {
     {"a whole number", is<int64_t>},
     {"a string", is<std::string>},
     {"a list of buffers' names", is_list_of<std::string>},
+    {"a list of layouts",
+     [](const AttrValue& value) {
+       auto is_layout = [](const AttrValue& item) { return Layout::parse(*item.as<std::string>()).has_value(); };
+       return is_list_of<std::string>(value) && std::ranges::all_of(*value.as<AttrList>(), is_layout);
+     }},
     {"a buffer's name and a positive number of rows",
      [](const AttrValue& value) {
        const AttrList* list = value.as<AttrList>();

@@ -10,7 +10,18 @@
 namespace relaxc {
 
 enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kFunction, kAnywhere };
-enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kSwitch, kAny };
+enum class AnnotationValue : uint8_t {
+  kFlag,
+  kInt,
+  kString,
+  kStrings,
+  kLayouts,
+  kStringAndInt,
+  kInts,
+  kLists,
+  kSwitch,
+  kAny
+};
 
 struct Annotation {
   const char* name;  // a trailing '*' matches any suffix

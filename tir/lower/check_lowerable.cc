@@ -92,7 +92,7 @@ class AnnotationCheck {
       if (!*row->reader) continue;
       if (row->place != place && row->place != AnnotatedPlace::kAnywhere)
         fail(node.span(), "annotation '{}' belongs to {}, not to {}", name, to_string(row->place), to_string(place));
-      check_mentioned(node, name, value);
+      if (row->value != AnnotationValue::kLayouts) check_mentioned(node, name, value);
     }
   }
   // Prefetches mention buffers by name, annotations of blocks mention their accesses by position.

@@ -17,6 +17,8 @@ Stmt without_jumps(const Stmt& body, const std::optional<Buffer>& result);
 PrimFuncRef dense_params(const PrimFuncRef& function);
 // Puts the memory of GPU threads into their loops, which end at each T.tvm_storage_sync and begin again behind it.
 Stmt split_at_barriers(const Stmt& body);
+// Returns `x[i] = x[i] + (condition ? y : 0) * z` as a branch on the condition, and others as they are.
+Stmt with_zeros_skipped(const Stmt& s);
 // Writes builtins that stand for arithmetic or for a function of libm as such.
 PrimFuncRef expand_builtins(const PrimFuncRef& function);
 // Turns loops with a step into loops that count iterations. Removes tir.likely and tir.assume, which change no results.

@@ -92,6 +92,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
     first = first ? *first && at_start : at_start;
   }
   Stmt body = block->annotations.empty() ? block->body : with_pragmas(block->body, block->annotations);
+  if (block->annotations.get_bool(annotation<"skips_zeros">(), false)) body = with_zeros_skipped(body);
   if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
   VarMap numbers = window_numbers(block->match_buffers);
   // Innermost windows come first: the source of a window may be an outer window.

@@ -104,10 +104,12 @@ class CutFinder {
     auto quotient = first_operation(*value, [&](const Binary& node) {
       return node.op == BinaryOp::kFloorDiv && same_node(node.a, loop_.var) && as_int(node.b).value_or(0) > 1;
     });
+    const Expr whole = *value;
     int64_t unit = quotient && replace_digit(*quotient, *value, var) ? *as_int(quotient->as<Binary>()->b) : 1;
     auto scale = coefficient(*value, var, facts_);
     std::optional<Expr> digit;
     if (!scale && loop_.kind == ForKind::kParallel) {
+      value = whole, unit = 1;
       digit = first_operation(*value, [&](const Binary& node) {
         bool divides = node.op == BinaryOp::kFloorMod || node.op == BinaryOp::kFloorDiv;
         return divides && uses_var(node.a, loop_.var) && !uses_var(node.b, loop_.var);

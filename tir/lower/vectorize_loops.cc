@@ -107,6 +107,15 @@ class LaneRewriter {
     return widen(expr(e));
   }
 
+  // Returns whether all lanes read one element, which is there although no lane may run: a mask would be a branch
+  // around the load.
+  bool is_in_range(const Buffer& buffer, const Expr& position) const {
+    const std::vector<Expr>& shape = buffer_type(buffer).shape;
+    return dtype_of(position).lanes == 1 && shape.size() == 1 && as_int(shape[0]) && !holds<BufferLoad>(position) &&
+           !may_be_undefined(position, facts_) && is_non_negative(position, facts_) &&
+           facts_.can_prove(position < cast_to(shape[0], dtype_of(position)));
+  }
+
   Stmt store_lanes(const Stmt& s, const BufferStore& node) {
     if (buffer_type(node.buffer).dtype.lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
@@ -212,7 +221,7 @@ class LaneRewriter {
     if (buffer_type(node.buffer).dtype.lanes > 1 || dtype_of(e).lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
     std::optional<Expr> predicate = predicate_of(node);
-    if (predicate && is_private(node.buffer, position)) predicate.reset();
+    if (predicate && (is_private(node.buffer, position) || is_in_range(node.buffer, position))) predicate.reset();
     if (!predicate && dtype_of(position).lanes == 1)
       return make(BufferLoad{node.buffer, {position}, std::nullopt}, e.type(), e.span());
     if (dtype_of(position).lanes == 1) position = broadcast(position, lanes_);

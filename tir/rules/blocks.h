@@ -40,17 +40,21 @@ struct ReductionPlan {
   bool has_combiner = true;                               // else its spatial loops stay as they are
   std::optional<size_t> row_axis = {}, column_axis = {};  // positions among the spatial axes
   int64_t rows = 1, vectors = 1;
-  int64_t lanes = 1;    // of a vector of columns; without a column axis, of partial results
-  size_t window = 0;    // the innermost reduce axes that are a window's
-  size_t unrolled = 0;  // how many of these are unrolled
+  int64_t lanes = 1;           // of a vector of columns; without a column axis, of partial results
+  size_t window = 0;           // the innermost reduce axes that are a window's
+  size_t unrolled = 0;         // how many of these are unrolled
+  bool masks_columns = false;  // there is no separate code for whole vectors of a symbolic number of columns
+  // The border of the image, or whatever else makes the windows' operand, is computed in a band of that many row tiles,
+  // or of everything inside of the axes that no window slides along; nullopt: it is computed before.
+  std::optional<int64_t> band = {};
 };
+// `makes_operand`: whether blocks before it are left that only it reads (those of schedule_reduction).
 ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, const Target& target,
-                               Decisions& decisions);
+                               Decisions& decisions, bool makes_operand = false);
+// `producers` are the blocks that a plan with bands computes in these.
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
-                        const ReductionPlan& plan);
+                        const ReductionPlan& plan, const Blocks& producers = {});
 std::vector<DecisionRow> reduction_decisions();
-// Returns whether each result of the reduction is computed from a window of an operand of its own.
-bool reads_windows(const Ref<Block>& block);
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 
 }  // namespace relaxc

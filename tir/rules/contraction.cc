@@ -131,7 +131,7 @@ class ContractionSchedule {
       }
     }
     if (!row_blocks_.empty()) shared_.push_back(row_blocks_[0]);
-    shared_.push_back(columns_[0]);
+    shared_.insert(tile_.columns_first ? shared_.begin() : shared_.end(), columns_[0]);
     outer_ = shared_;
     if (!parts_.empty()) outer_.push_back(parts_[0]);
     if (tile_.has_rows) outer_.push_back(rows_[0]);

@@ -36,14 +36,27 @@ int64_t most_rows_in_block(int64_t row_bytes, const Target& target) {
   return std::max({least, block_bytes / std::max(row_bytes, half_way), int64_t{1}});
 }
 
+// Returns the iterations of the axes beside rows and columns, such as the images of a batch.
+int64_t num_products(const Stage& product, const ContractionTile& tile) {
+  int64_t count = 1;
+  const std::vector<IterVar>& axes = product.block->iter_vars;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const bool is_beside = axes[a].kind == IterKind::kSpatial && a != tile.column_axis && a != tile.band_axis &&
+                           !(tile.has_rows && a == tile.row_axis);
+    if (is_beside) count *= std::clamp<int64_t>(product.extent(a).value_or(1), 1, kMostProducts);
+    count = std::min(count, kMostProducts);
+  }
+  return count;
+}
+
 // Returns the number of row tiles in a block of rows. Blocks are distributed over threads, so the last one should not
-// be smaller. Returns 0 if there are few rows, so that panels are distributed instead.
-int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile, int64_t row_bytes,
-                           const Target& target) {
+// be smaller. Returns 0 if there are few rows, so that panels are distributed instead, or the other axes are.
+int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, int64_t products, const ContractionTile& tile,
+                           int64_t row_bytes, const Target& target) {
   int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes, target) / tile.rows);
   if (!rows) return most;
   int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * assumed_cores(target);
-  if (tiles < shares && panels >= shares / kSharesOfPanels) return 0;
+  if (tiles < shares && panels * products >= shares / kSharesOfPanels) return 0;
   most = std::min(most, ceil_div(tiles * panels, shares));
   int64_t best = most;
   auto missing = [&](int64_t in_block) { return ceil_div(tiles, in_block) * in_block - tiles; };
@@ -207,12 +220,19 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
                       const Target& target, Decisions& decisions) {
   if (!tile.has_rows) return;
   int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.epilogue) ? 1 : 0);
+  if (num_rows && *num_rows > 0) rows = ceil_div(*num_rows, ceil_div(*num_rows, rows));  // the last tile is as large
   std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.row_vectors(), target));
   tile.rows = static_cast<int>(decisions.number("rows", candidates, rows));
   int64_t columns = product.extent(tile.column_axis).value_or(INT32_MAX);
   int64_t panels = ceil_div(columns, tile.panels * tile.columns());
-  int64_t tiles = row_tiles_in_block(num_rows, panels, tile, row_bytes, target);
+  int64_t products = num_products(product, tile);
+  int64_t tiles = row_tiles_in_block(num_rows, panels, products, tile, row_bytes, target);
   tile.row_tiles = decisions.number("row_tiles", numbers_between(0, std::max(tiles, kMostRowTiles)), tiles);
+  // A panel is loaded for each product, the elements of its rows for each tile of columns. What is reused less stays.
+  const bool few_rows = num_rows && *num_rows < tile.panels * tile.columns();
+  const bool fits = columns * row_bytes <= target.l2_of_core() / 2;
+  if (tile.row_tiles == 0 && tile.bands == 1 && products > 1)
+    tile.columns_first = decisions.flag("columns_first", few_rows && !fits);
 }
 
 }  // namespace
@@ -269,7 +289,7 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
     std::erase_if(candidates, [&](int64_t step) { return steps % step != 0; });
     tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
   }
-  bool loops = tile.parts == 1 && tile.has_rows && !num_rows && any_is_expensive(product.epilogue);
+  bool loops = tile.parts == 1 && tile.has_rows && any_is_expensive(product.epilogue);
   tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
   if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty())
     tile.rows_ahead = decisions.number("rows_ahead", doublings_between(kFewestRowsAhead, kMostRowsAhead),
@@ -307,13 +327,15 @@ std::vector<DecisionRow> contraction_decisions() {
                kSpareOfFew, kManyRegisters, kSpareOfMany)},
           {"row_tiles", "row tiles in a block of rows; 0: threads share panels",
            fmt::format("rows * row bytes = {}/8 L2 (BLIS's mc)", kBlockEighthsOfL2)},
+          {"columns_first", "all products of a batch use a panel before the next one",
+           "a product has fewer rows than the tile columns, and the panels fill more than half of L2"},
           {"reduction_parts", "parts of the reduction, one after the other",
            fmt::format("a part of a panel = {}/4 L2 (BLIS's kc)", kPanelQuartersOfL2)},
           {"step", "iterations of the reduction unrolled",
            fmt::format("{}; with more accumulators {}, of a depth of {} or more {}", kMostStep, kMostWideStep, kLongSum,
                        kMostStep)},
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
-           "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
+           "\"loop\" where the blocks call functions such as exp"},
           {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
            fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)}};
 }

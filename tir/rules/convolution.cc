@@ -1,5 +1,5 @@
-// The schedule of convolutions over images in channel blocks (passes/block_channels.cc) as primitives: a register tile
-// of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
+// The schedule of convolutions over images in channel blocks (ops/convolution_layouts.cc) as primitives: a register
+// tile of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
 //
 // Extents need not be multiples of the tile: rows and columns of pixels that do not fill one form smaller tiles, also
 // where the image's extents are symbolic. A block of channels fills a vector.
@@ -7,7 +7,9 @@
 #include <variant>
 
 #include "ir/op_names.h"
+#include "support/lists.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/block_layouts.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
@@ -16,10 +18,6 @@
 namespace relaxc {
 
 namespace {
-
-// Axes of the block: n, filter blocks, y, x, lanes, and the window's: channels (or their blocks), rows, columns, and,
-// where channels are in blocks, those of a block.
-constexpr size_t kSpatialAxes = 5, kWindowColumns = 7, kAxesOfBlocks = 9;
 
 struct ConvolutionTile {
   int64_t vectors;        // blocks of filters side by side; divides their number
@@ -43,32 +41,59 @@ int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {
   return bytes;
 }
 
-// The convolution's block, and the roles of its operands.
+// The convolution's block, and the roles of its axes and operands, by its layouts.
 struct Convolution : Stage {
+  size_t image_axis, filters, y, x, lane;  // of the result; a block of filters fills the lanes
+  size_t channels, window_x;               // of the window
+  std::optional<size_t> channel_lane;      // where channels are in blocks
+  std::vector<size_t> window;              // all axes of the window, in order
+  size_t image_y, image_x;                 // dims of the image
   bool depthwise;
   Ref<BufferLoad> image, weight;
 };
 
-// Returns a program's convolution, a block over n, filter blocks, y, x, lanes and window axes, or why there is none.
+// Returns a program's convolution, whose filters are in blocks of a vector, or why there is none.
 std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target, Decisions&) {
   auto stage = find_stage(program, ops::short_name(ops::kConv2d));
   if (!stage) return fmt::format("it is not a list of plain nests with a block of '{}'", ops::short_name(ops::kConv2d));
   const Block& block = *stage->block;
-  const BufferStore* store = block.body.as<BufferStore>();
-  if (!store || store->indices.size() != kSpatialAxes || block.iter_vars.size() <= kWindowColumns)
-    return "it is not a convolution over an image in channel blocks, [N, C / b, H, W, b]";
-  for (size_t d = 0; d < block.iter_vars.size(); ++d) {
-    if (block.iter_vars[d].kind != (d < kSpatialAxes ? IterKind::kSpatial : IterKind::kReduce))
-      return "its axes are in another order; expected 5 spatial axes, then reduce axes";
-  }
-  if (stage->extent(4) != target.vector_lanes(32)) return "its channel blocks do not fill one vector";
-  if (!stage->extent(1)) return "its number of filters is symbolic";
+  const std::optional<BlockLayouts> layouts = layouts_of(block);
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
-  const VarRef& lane = block.iter_vars[4].var;
-  if (operands.size() < 2 || !uses_var(operands.back()->indices.back(), lane))
+  const bool is_known = layouts && layouts->operands.size() == 2 && operands.size() >= 2 &&
+                        layouts->spatial.axes() == "NCHW" && layouts->reduced.axes() == "IHW" &&
+                        layouts->operands[0].axes() == "NCHW" && layouts->operands[1].axes() == "OIHW";
+  if (!is_known) return "it is not a convolution over an image in channel blocks, [N, C / b, H, W, b]";
+  const auto lane = layouts->lane_of_spatial('C');
+  if (!lane || stage->extent(*lane) != target.vector_lanes(32)) return "its channel blocks do not fill one vector";
+  Convolution conv{*stage,
+                   layouts->spatial_axis('N'),
+                   layouts->spatial_axis('C'),
+                   layouts->spatial_axis('H'),
+                   layouts->spatial_axis('W'),
+                   *lane,
+                   layouts->reduced_axis('I'),
+                   layouts->reduced_axis('W'),
+                   layouts->lane_of_reduced('I'),
+                   {},
+                   layouts->operands[0].outer_of(2),
+                   layouts->operands[0].outer_of(3),
+                   false,
+                   operands[0],
+                   operands.back()};
+  if (!stage->extent(conv.filters)) return "its number of filters is symbolic";
+  const VarRef& filter = block.iter_vars[*lane].var;
+  const std::vector<Layout::Dim>& weight = layouts->operands[1].dims();
+  if (weight.back().axis != 0 || weight.back().block == 0 || !uses_var(conv.weight->indices.back(), filter))
     return "its weights do not have filters in the last dim";
+  for (size_t d = layouts->spatial.dims().size(); d < block.iter_vars.size(); ++d) conv.window.push_back(d);
   // Depthwise: the image's lanes are the filters', too.
-  return Convolution{*stage, uses_var(operands[0]->indices.back(), lane), operands[0], operands.back()};
+  conv.depthwise = uses_var(conv.image->indices.back(), filter);
+  return conv;
+}
+
+// Returns whether products depend on conditions before the padding is inlined (ops/convolution.cc makes such).
+bool has_conditions(const Convolution& conv) {
+  return any_node(conv.block->body, [](const NodeRef& at) { return at.is<Call>(); });
 }
 
 // Schedules the padded copy of the image, with rows distributed over threads, or planes where rows are symbolic.
@@ -83,13 +108,15 @@ void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
 // For a 1x1 window with a stride, copies the pixels that it reads into dense memory, once for all filters.
 void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& conv) {
   const std::vector<IterVar>& axes = conv.block->iter_vars;
-  const Expr &y = conv.image->indices[2], &x = conv.image->indices[3];
-  for (size_t d = kSpatialAxes; d < axes.size(); ++d) {
+  const Expr &y = conv.image->indices[conv.image_y], &x = conv.image->indices[conv.image_x];
+  for (size_t d : conv.window) {
     bool in_image = uses_var(y, axes[d].var) || uses_var(x, axes[d].var);
     if (in_image && !is_int(axes[d].domain.extent, 1)) return;
   }
-  if (is_int(simplify(stepped(x, axes[3].var) - x), 1) || conv.depthwise || axes.size() != kAxesOfBlocks) return;
-  IndexMap map(axes.size(), [](const Exprs& i) { return Exprs{i[0], i[5], i[2], i[3], i[8]}; });
+  if (is_int(simplify(stepped(x, axes[conv.x].var) - x), 1) || conv.depthwise || !conv.channel_lane) return;
+  IndexMap map(axes.size(), [&](const Exprs& i) {
+    return Exprs{i[conv.image_axis], i[conv.channels], i[conv.y], i[conv.x], i[*conv.channel_lane]};
+  });
   BlockRV copy = sch.apply(ReindexCacheRead{rv, conv.image->buffer->name.c_str(), "global", map});
   Loops loops = sch.apply(GetLoops{copy});
   sch.apply(Vectorize{loops.back()});
@@ -159,9 +186,9 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
 // window. Wide windows have too many of these, and with symbolic extents the end of the image in a tile is not known.
 // Other convolutions read a padded copy of the image, depthwise ones a padded copy of one block of channels.
 bool pads_by_conditions(const Convolution& conv) {
-  auto columns = conv.extent(kWindowColumns);
+  auto columns = conv.extent(conv.window_x);
   bool narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
-  return narrow && conv.extent(2) && conv.extent(3);
+  return narrow && conv.extent(conv.y) && conv.extent(conv.x);
 }
 
 // Returns the loops that are distributed over threads, by default filters and rows of pixels. It is filters only if the
@@ -175,8 +202,8 @@ std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Ta
 }
 
 ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target, Decisions& decisions) {
-  auto height = conv.extent(2), width = conv.extent(3);
-  int64_t filter_blocks = *conv.extent(1);
+  auto height = conv.extent(conv.y), width = conv.extent(conv.x);
+  int64_t filter_blocks = *conv.extent(conv.filters);
   ConvolutionTile best = choose_convolution_tile(filter_blocks, height, width, conv.depthwise, target);
   ConvolutionPlan plan{best, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
@@ -204,26 +231,27 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
 
 void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
   BlockRV rv = sch.apply(GetBlock{ops::short_name(ops::kConv2d)});
-  const Loops loops = sch.apply(GetLoops{rv});  // n, filter blocks, y, x, lanes, then the window's
+  const Loops loops = sch.apply(GetLoops{rv});
   const ConvolutionTile& tile = plan.tile;
   Blocks epilogue = sch.apply(MergeEpilogue{rv});
   Blocks padding = sch.apply(GetProducers{rv});
   for (const BlockRV& block : padding) {
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
-    if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(4));
+    if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
+  if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 
-  Loops filters = sch.apply(Split{loops[1], {std::nullopt, tile.vectors}});
-  Loops y = sch.apply(Split{loops[2], {std::nullopt, tile.rows}});
-  Loops x = sch.apply(Split{loops[3], {std::nullopt, tile.columns}});
-  Loops window(loops.begin() + kSpatialAxes, loops.end());
-  bool whole_rows = conv.extent(2).value_or(0) % tile.rows == 0;
-  Loops outer = {loops[0], filters[0], y[0], x[0]};
+  Loops filters = sch.apply(Split{loops[conv.filters], {std::nullopt, tile.vectors}});
+  Loops y = sch.apply(Split{loops[conv.y], {std::nullopt, tile.rows}});
+  Loops x = sch.apply(Split{loops[conv.x], {std::nullopt, tile.columns}});
+  const Loops window = map_each(conv.window, [&](size_t axis) { return loops[axis]; });
+  bool whole_rows = conv.extent(conv.y).value_or(0) % tile.rows == 0;
+  Loops outer = {loops[conv.image_axis], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
-  sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[4]}})});
-  if (!conv.extent(3)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
+  sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[conv.lane]}})});
+  if (!conv.extent(conv.x)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
 
   if (pads_blocks) {
     sch.apply(ComputeAt{padding[0], filters[0]});
@@ -241,12 +269,16 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   unroll(sch, {y[1], x[1], filters[1]});
   // Other windows are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
   if (conv.depthwise) sch.apply(Unroll{window.back()});
-  sch.apply(Vectorize{loops[4]});
+  sch.apply(Vectorize{loops[conv.lane]});
   sch.apply(DecomposeReduction{rv, window[0]});
 
   bool shares_both = whole_rows && !plan.streams_weights && !plan.streams_image && !pads_blocks;
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
+  // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
+  bool rows_are_shared = shares_both || plan.streams_image;
+  if (has_conditions(conv) && !conv.extent(2))
+    sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
   if (plan.streams_weights)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});

@@ -14,7 +14,10 @@ constexpr int64_t kElementRegisters = 2;
 // The same for products in panels: one, or three where there are many registers, since earlier loads need some. With no
 // register left, LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
-// Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
+// Winograd's products have so many accumulators: enough to hide the latency of the FMA, and few enough that LLVM does
+// not spill them.
+constexpr int64_t kEnoughSums = 16;
+// They unroll this many channels, and fewer where so few registers are left that LLVM would spill.
 constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
 
 // ---- Tiles, in elements or vectors
@@ -45,10 +48,14 @@ constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tun
 
 // ---- Windows, of pooling and depthwise convolutions
 
-constexpr int64_t kMostWindowSteps = 64;    // instructions of an unrolled window
-constexpr int64_t kMostWindowRows = 4;      // that share what their windows read
-constexpr int64_t kMostLaneStride = 4;      // between the lanes of a vector, which is picked from whole vectors
-constexpr int64_t kFewestStridedBits = 32;  // of their elements
+constexpr int64_t kMostWindowSteps = 64;        // instructions of an unrolled window
+constexpr int64_t kMostWindowTileSteps = 350;   // the same of all rows of a tile
+constexpr int64_t kMostWindowRows = 7;          // that share what their windows read
+constexpr int64_t kMostSymbolicWindowRows = 4;  // the same where there is code for each number that the last tile has
+constexpr int64_t kFewestTapsOfCopy = 9;        // of a window, for each element that a copy with its border makes
+constexpr int64_t kRowTilesInBand = 8;          // that copy the border of an image together
+constexpr int64_t kMostLaneStride = 4;          // between the lanes of a vector, which is picked from whole vectors
+constexpr int64_t kFewestStridedBits = 32;      // of their elements
 
 // ---- Caches
 
@@ -62,11 +69,8 @@ constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights 
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
 constexpr int64_t kFewestPatchesOfNewWeight = 32;           // for fewer, transforming a weight in each run takes longer
-constexpr int64_t kFewestPixelsToPack = 16;  // of an image: for fewer, weights that are not constant stay as they are
-constexpr int64_t kFewestProductsToBlock = 64;  // of a sequence, for each element that is moved into or out of blocks
-constexpr int64_t kMostMergedGroups = 2;        // of a convolution, into one whose channels fill blocks
-constexpr int64_t kTypicalChannels = 64;        // in and out of a Winograd convolution, for the size of its groups
-constexpr int64_t kGuessedPixels = 56;          // of a symbolic extent of an image: ResNet's first stage
+constexpr int64_t kTypicalChannels = 64;  // in and out of a Winograd convolution, for the size of its groups
+constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: ResNet's first stage
 constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
@@ -80,9 +84,11 @@ constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a pane
 constexpr int64_t kFewestCores = 16;
 constexpr int64_t kSharesPerCore = 4;   // pieces of work, so that threads end at about the same time
 constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row tiles: an eighth of the pieces is enough
-constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
-constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
-constexpr int64_t kElementwiseWork = 4;                  // operations for an element
+constexpr int64_t kGroupsPerTwoCores = 1;  // of Winograd's patches, if threads are to take whole groups
+constexpr int64_t kFilterPanels = 4;       // that keep threads busy where rows of pixels are not shared
+constexpr int64_t kElementwiseWork = 4;    // operations for an element
+constexpr int64_t kLoopShares = 64;  // iterations of fused loops that keep all threads busy; the loops inside stay
+constexpr int64_t kMostProducts = 1 << 20;               // of a batch, that are counted
 constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 
 // ---- The cost of an expression that is computed at each use instead of once, in loads

@@ -17,6 +17,7 @@
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
+#include "tir/rules/windows.h"
 
 namespace relaxc {
 
@@ -80,6 +81,15 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   });
 }
 
+// Returns whether only windows read the block, which has a border that they should not test.
+bool is_open_border(Schedule& sch, const BlockRV& rv) {
+  const BufferStore* store = single_store(*cast<Block>(sch.get(rv)));
+  Blocks readers = sch.apply(GetConsumers{rv});
+  if (readers.size() != 1 || !holds<Call>(store->value)) return false;
+  Ref<Block> reader = cast<Block>(sch.get(readers[0]));
+  return reads_windows(reader) && has_open_border(reader, sch.tree("").facts);
+}
+
 // Applies the steps of a block until one is refused, which ends the schedule of the block and not the rule. Each step
 // keeps the program's meaning: a block whose loop cannot be parallel, since its iterations may store to one element, is
 // right with the loops that it has by then. No rule comes after this one that could do better.
@@ -89,6 +99,7 @@ void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { (
 struct KeptBlock {
   BlockRV block;
   std::string prefix;
+  bool in_tile = false;           // it is computed in a tile of the windows that read it
   std::optional<Buffer> part_of;  // an internal buffer of which it is one of several blocks that write parts
 };
 
@@ -142,9 +153,10 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisio
     decisions.set_prefix(prefix);
     const BufferStore* store = single_store(*block);
     bool is_part = store && contains(in_parts, store->buffer);
-    bool is_inlined = !is_part && can_be_inlined(sch, *block) && decisions.flag("inline", is_worth_inlining(sch, rv)) &&
+    const bool can_be = !is_part && can_be_inlined(sch, *block), is_border = can_be && is_open_border(sch, rv);
+    bool is_inlined = can_be && decisions.flag("inline", !is_border && is_worth_inlining(sch, rv)) &&
                       sch.try_apply(ComputeInline{rv});
-    if (!is_inlined) kept.push_back({rv, prefix, is_part ? std::optional(store->buffer) : std::nullopt});
+    if (!is_inlined) kept.push_back({rv, prefix, is_border, is_part ? std::optional(store->buffer) : std::nullopt});
   }
   return kept;
 }
@@ -153,15 +165,24 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisio
 void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, Decisions& decisions) {
   std::vector<KeptBlock> kept = inline_blocks(sch, given, decisions);
   Blocks blocks = map_each(kept, &KeptBlock::block);
+  std::vector<size_t> in_tile;  // those for the next reduction
+  auto schedule_plain = [&](size_t i) {
+    decisions.set_prefix(kept[i].prefix);
+    ElementwisePlan plan = choose_elementwise(cast<Block>(sch.get(blocks[i])), sch.tree("").facts, target, decisions);
+    apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
+  };
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
     const Analyzer& facts = sch.tree("").facts;
-    decisions.set_prefix(kept[i].prefix);
-    if (!reduces(*block)) {
-      ElementwisePlan plan = choose_elementwise(block, facts, target, decisions);
-      apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
+    if (kept[i].in_tile) {
+      in_tile.push_back(i);
       continue;
     }
+    if (!reduces(*block)) {
+      schedule_plain(i);
+      continue;
+    }
+    decisions.set_prefix(kept[i].prefix);
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
     // A product in panels would move all blocks after it into its tiles.
@@ -173,8 +194,10 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
       ContractionTile tile = choose_contraction(stage, std::get<ContractionTile>(product), target, decisions);
       apply_while_they_fit(sch, [&] { schedule_contraction(sch, blocks[i], tile); });
     } else {
-      ReductionPlan plan = choose_reduction(block, facts, target, decisions);
-      apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
+      ReductionPlan plan = choose_reduction(block, facts, target, decisions, !in_tile.empty());
+      if (!plan.band) std::ranges::for_each(std::exchange(in_tile, {}), schedule_plain);
+      Blocks producers = map_each(std::exchange(in_tile, {}), [&](size_t each) { return blocks[each]; });
+      apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan, producers); });
     }
     if (epilogue) ++i;
   }

@@ -197,6 +197,17 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   return plan;
 }
 
+// Distributes the outer loops, as many as keep all threads busy. The others stay loops, in which an index is a sum: of
+// fused ones each digit is a division.
+static void distribute(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
+  if (!plan.parallel) return;
+  size_t count = 0;
+  for (int64_t shares = 1; count < outer.size() && shares < cost_model::kLoopShares; ++count)
+    shares *= extent_of(sch, outer[count]).value_or(1);
+  outer.resize(count);
+  fuse_parallel(sch, outer, true);
+}
+
 // Orders the loops, from the outside: those of other axes and tiles of rows, which threads share, tiles of columns, and
 // the rows and columns of a tile, which lowering transposes in registers.
 static void schedule_transpose(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
@@ -227,7 +238,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
   Loops parts = sch.apply(Split{outer.back(), factors});
   outer.pop_back();
   if (plan.lanes > 1) sch.apply(Vectorize{parts.back()});
-  if (plan.piece == 0) return fuse_parallel(sch, outer, plan.parallel);
+  if (plan.piece == 0) return distribute(sch, outer, plan);
   // The last piece may have fewer iterations, which needs no separate code.
   if (!plan.has_whole_pieces) sch.apply(Annotate{parts[0], annotation<"keep_whole">(), true});
   sch.apply(Parallel{parts[0]});

@@ -2,13 +2,18 @@
 #include <span>
 #include <tuple>
 
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
+#include "tir/rules/windows.h"
 
 namespace relaxc {
 
 namespace {
+
+// Vectors of as many bits have masked instructions.
+constexpr int kMaskedBits = 512;
 
 // Returns the stride between the lanes of a tile of that many columns anywhere on the axis. Blocked layouts have one,
 // although the axis as a whole has none.
@@ -35,33 +40,6 @@ int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
   return best;
 }
 
-// Returns whether an operand is read at a sum of these axes.
-template <class Axes>
-bool slides(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, const Axes& others) {
-  return std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
-    return std::ranges::any_of(load->indices, [&](const Expr& index) {
-      return uses_var(index, axis.var) &&
-             std::ranges::any_of(others, [&](const IterVar& other) { return uses_var(index, other.var); });
-    });
-  });
-}
-
-// Counts the innermost reduce axes over which a window slides along a spatial axis; 0 where several results read the
-// same window, as in a convolution with several filters, since reusing that is better.
-size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads) {
-  std::span axes(nest.axes), spatial = axes.first(nest.num_spatial);
-  auto is_own = [&](const Ref<BufferLoad>& load) {
-    return std::ranges::all_of(spatial, [&](const IterVar& axis) {
-      return is_int(axis.domain.extent, 1) || uses_var(load->indices, axis.var);
-    });
-  };
-  std::vector<Ref<BufferLoad>> windows;
-  std::ranges::copy_if(loads, std::back_inserter(windows), is_own);
-  size_t count = 0;
-  while (count < nest.num_reduced() && slides(windows, axes[axes.size() - 1 - count], spatial)) ++count;
-  return count;
-}
-
 // Takes the last axis on which the window slides for rows, as many as an unrolled window leaves instructions for.
 void choose_window(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads,
                    const Target& target, Decisions& decisions) {
@@ -78,8 +56,9 @@ void choose_window(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<
   }
   if (!tile.row_axis) return;
   int64_t fit = rows_in_registers(tile.vectors, cost_model::kElementRegisters, target);
-  int64_t most = std::clamp(cost_model::kMostWindowSteps / steps, int64_t{1}, cost_model::kMostWindowRows);
   auto extent = as_int(axes[*tile.row_axis].domain.extent);
+  int64_t most = std::clamp(cost_model::kMostWindowTileSteps / steps, int64_t{1},
+                            extent ? cost_model::kMostWindowRows : cost_model::kMostSymbolicWindowRows);
   int64_t rows = fewest_rows_beyond(extent.value_or(0), std::min({most, fit, extent.value_or(most)}));
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
@@ -120,6 +99,15 @@ ColumnTile row_of_window(std::optional<int64_t> extent, int lanes) {
   return {lanes, 1};
 }
 
+// Returns the columns of a tile, shorter vectors where these divide the extent, unless more than twice as many would be
+// needed as full ones, of which the last one is partial.
+ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes) {
+  ColumnTile exact = choose_column_tile(extent, lanes);
+  if (!extent || exact.lanes == lanes || *extent < lanes) return exact;
+  return 2 * ceil_div(*extent, int64_t{lanes}) <= *extent / exact.lanes ? choose_column_tile(std::nullopt, lanes)
+                                                                        : exact;
+}
+
 // Takes the spatial axis with the best columns, if there is one, and decides their width.
 void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
                     const Analyzer& facts, Decisions& decisions) {
@@ -129,7 +117,7 @@ void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref
     if (known && *known < cost_model::kFewestLanes) continue;
     bool is_last = d + 1 == nest.num_spatial;
     bool is_row = slides(loads, nest.axes[d], std::span(nest.axes).last(tile.window));
-    ColumnTile columns = is_row ? row_of_window(known, lanes) : choose_column_tile(known, lanes);
+    ColumnTile columns = is_row ? row_of_window(known, lanes) : tile_of_columns(known, lanes);
     bool fits = true, contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
       auto stride = lane_stride(load, nest.axes[d].var, columns.columns(), facts);
@@ -169,6 +157,17 @@ void choose_partial_lanes(ReductionPlan& plan, const Nest& nest, const std::vect
   plan.lanes = decisions.number("lanes", candidates, candidates.size() == 1 || formula < kFewest ? 1 : formula);
 }
 
+// Chooses the row tiles of a band, in which the operand of windows is made: none where the axes outside have enough
+// iterations for all threads.
+void choose_band(ReductionPlan& plan, const Nest& nest, Decisions& decisions) {
+  const size_t first = first_axis_of_windows(nest);
+  if (first == nest.num_spatial) return;
+  int64_t shares = 1;
+  for (size_t d = 0; d < first; ++d) shares *= as_int(nest.axes[d].domain.extent).value_or(1);
+  int64_t formula = shares >= cost_model::kFewestCores ? 0 : cost_model::kRowTilesInBand;
+  plan.band = decisions.number("band", numbers_between(0, cost_model::kMostRowTiles), formula);
+}
+
 bool is_parallel(const Nest& nest, const Target& target) {
   int64_t work = 1;
   for (size_t d = nest.num_spatial; d < nest.axes.size(); ++d)
@@ -178,9 +177,9 @@ bool is_parallel(const Nest& nest, const Target& target) {
 
 // Returns how many of the loops, from the outside, have enough iterations for all threads. The others stay loops of
 // their own, whose border is cut off.
-size_t enough_for_threads(const Schedule& sch, const Loops& loops) {
+size_t enough_for_threads(const Schedule& sch, const Loops& loops, int64_t most_shares) {
   size_t count = 0;
-  for (int64_t shares = 1; count < loops.size() && shares < cost_model::kFewestCores; ++count)
+  for (int64_t shares = 1; count < loops.size() && shares < most_shares; ++count)
     shares *= extent_of(sch, loops[count]).value_or(1);
   return count;
 }
@@ -188,21 +187,34 @@ size_t enough_for_threads(const Schedule& sch, const Loops& loops) {
 // Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
 // reduction; the tile. Neighbouring row tiles reuse columns; windows go through the image in its order.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                   const ReductionPlan& tile) {
+                   const ReductionPlan& tile, const Blocks& producers) {
   Loops shared, rows, columns, inside,
       reduce(nest.loops.begin() + static_cast<long>(nest.num_spatial), nest.loops.end());
+  const size_t first_slid = tile.band ? first_axis_of_windows(nest) : nest.num_spatial;
+  std::optional<LoopRV> row_tiles;
+  size_t outside = 0;  // loops around the part of an image that producers compute
+  auto share = [&](LoopRV loop, size_t axis) {
+    if (axis == first_slid && *tile.band > 0) {
+      Loops bands = sch.apply(Split{loop, {std::nullopt, *tile.band}});
+      shared.push_back(bands[0]);
+      loop = bands[1];
+    }
+    if (axis == first_slid) outside = shared.size();
+    shared.push_back(loop);
+  };
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     LoopRV loop = nest.loops[d];
     if (d == tile.row_axis) {
       rows = sch.apply(Split{loop, {std::nullopt, tile.rows}});
-      if (tile.window > 0) shared.push_back(rows[0]);
+      if (tile.window > 0) share(rows[0], d);
+      if (tile.window > 0) row_tiles = shared.back();
       continue;
     }
     if (d == tile.column_axis) {
       columns = sch.apply(Split{loop, {std::nullopt, tile.vectors, tile.lanes}});
       loop = columns[0];
     }
-    shared.push_back(loop);
+    share(loop, d);
   }
   if (nest.num_spatial == 0) shared = {sch.apply(AddUnitLoop{reduce[0]})};
   if (!rows.empty()) {
@@ -224,10 +236,18 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   order = joined({order, tail});
   if (order.size() > 1) sch.apply(Reorder{order});
   if (tile.row_axis) unroll(sch, {rows[1], last_loops[*tile.row_axis]});
+  if (row_tiles && tile.window > 0 && !as_int(nest.axes[*tile.row_axis].domain.extent))
+    sch.apply(Annotate{*row_tiles, annotation<"exact_tails">(), true});
+  if (tile.masks_columns) sch.apply(Annotate{columns[0], annotation<"keep_whole">(), true});
   if (tile.column_axis) keep_in_registers(sch, {columns[1], tail[0]}, {columns[2], tail[1]});
   unroll(sch, Loops(reduce.end() - static_cast<long>(tile.unrolled), reduce.end()));
   sch.apply(DecomposeReduction{rv, reduce[0]});
-  if (tile.window > 0) shared.resize(enough_for_threads(sch, shared));
+  if (outside > 0) {
+    for (size_t i = producers.size(); i-- > 0;) make_in_band(sch, producers[i], shared[outside - 1], tile);
+    shared.resize(outside);
+  }
+  // Tails of loops that are not fused are code of their own, and indices in them are sums.
+  shared.resize(enough_for_threads(sch, shared, tile.window > 0 ? cost_model::kFewestCores : cost_model::kLoopShares));
   fuse_parallel(sch, shared, tile.parallel);
 }
 
@@ -264,11 +284,6 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
 
 }  // namespace
 
-bool reads_windows(const Ref<Block>& block) {
-  std::optional<Reduction> reduction = match_reduction(*block);
-  return reduction && axes_of_window(nest_of(block), loads_of(reduction->value)) > 0;
-}
-
 bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_rv) {
   Ref<Block> block = cast<Block>(sch.get(rv)), epilogue = cast<Block>(sch.get(epilogue_rv));
   std::optional<Reduction> reduction = match_reduction(*block);
@@ -294,7 +309,7 @@ bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_
 }
 
 ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, const Target& target,
-                               Decisions& decisions) {
+                               Decisions& decisions, bool makes_operand) {
   Nest nest = nest_of(block);
   ReductionPlan plan{.parallel = is_parallel(nest, target)};
   std::optional<Reduction> reduction = match_reduction(*block);
@@ -307,6 +322,11 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   if (plan.column_axis) {
     if (plan.window > 0) choose_window(plan, nest, loads, target, decisions);
     choose_rows(plan, nest, loads, target, decisions);
+    if (plan.window > 0 && makes_operand) choose_band(plan, nest, decisions);
+    // A mask costs a product nothing, and other operations an instruction.
+    bool has_masks = target.vector_bits >= kMaskedBits && (plan.band || is_contraction(*block));
+    plan.masks_columns =
+        has_masks && plan.window > 0 && plan.row_axis && !as_int(nest.axes[*plan.column_axis].domain.extent);
   } else {
     choose_partial_lanes(plan, nest, loads, lanes, facts, decisions);
   }
@@ -314,7 +334,7 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
 }
 
 void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                        const ReductionPlan& plan) {
+                        const ReductionPlan& plan, const Blocks& producers) {
   Nest nest = ordered_nest(sch, rv);
   if (!plan.has_combiner) {
     if (nest.block->init) sch.apply(DecomposeReduction{rv, nest.loops[nest.num_spatial]});
@@ -322,7 +342,7 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
                          plan.parallel);
   }
   if (plan.lanes > 1 && !plan.column_axis) return schedule_lanes(sch, nest, rv, epilogue, plan);
-  schedule_tile(sch, nest, rv, epilogue, plan);
+  schedule_tile(sch, nest, rv, epilogue, plan, producers);
 }
 
 std::vector<DecisionRow> reduction_decisions() {
@@ -333,7 +353,9 @@ std::vector<DecisionRow> reduction_decisions() {
            fmt::format(
                "(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}; {} / window, at most {}, "
                "where a window slides along them",
-               kElementRegisters, kMostRows, kMostSymbolicRows, kMostWindowSteps, kMostWindowRows)}};
+               kElementRegisters, kMostRows, kMostSymbolicRows, kMostWindowSteps, kMostWindowRows)},
+          {"band", "row tiles of a band, in which the operand of windows is made; 0: everything that these slide along",
+           fmt::format("{} where the axes outside have fewer than {} iterations", kRowTilesInBand, kFewestCores)}};
 }
 
 }  // namespace relaxc

@@ -26,14 +26,14 @@ constexpr int64_t kPoints = winograd::kPatch * winograd::kPatch;
 constexpr size_t kRank = 5;  // of the result: image, filter block, y, x, lane
 
 // Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
-// each group. Where threads share a group, it holds at most the patches whose points and products fit in the L2 cache,
-// for a typical number of channels and filters, rounded up to a power of two.
+// each group. Where threads share a group, it holds at most the patches whose points and products fit in half of the L2
+// cache, beside weights, for a typical number of channels and filters, rounded up to a power of two.
 struct GroupBounds {
   int64_t least, most, enough_groups;
 };
 GroupBounds group_bounds(const Target& target) {
   int64_t patch_bytes = kPoints * kFloat32.bytes() * 2 * cost_model::kTypicalChannels;
-  auto fit = static_cast<uint64_t>(std::max<int64_t>(1, target.l2_of_core() / patch_bytes));
+  auto fit = static_cast<uint64_t>(std::max<int64_t>(1, target.l2_of_core() / 2 / patch_bytes));
   int64_t least = rows_in_registers(2, cost_model::kElementRegisters, target);
   return {least, std::max(least, static_cast<int64_t>(std::bit_ceil(fit))),
           assumed_cores(target) * cost_model::kGroupsPerTwoCores / 2};
@@ -108,8 +108,8 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
   plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
   int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
   int64_t patches = plan.across.value_or(0) * plan.group_rows;
-  int64_t even =
-      patches > 0 ? ceil_div(patches, ceil_div(patches, fit)) : std::min(fit, cost_model::kMostSymbolicColumns);
+  int64_t most = std::clamp<int64_t>(cost_model::kEnoughSums / plan.vectors, 1, fit);
+  int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, most)) : most;
   plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
   bool spills = plan.tile_patches * plan.vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
   int64_t step = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
@@ -257,15 +257,14 @@ ScheduleRule winograd_rule() {
        .op = winograd::kOp,
        .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
        .decisions = {{"row_parts", "parts of a row of patches, one after the other",
-                      "1 where a row's products fit in L2, else the fewest equal parts that do"},
+                      "1 where a row's products fit in half of L2, else the fewest equal parts that do"},
                      {"group_rows", "rows of patches whose products stay in cache",
-                      "at least a register tile of patches; where threads share a group, as many as fit in L2"},
+                      "at least a register tile of patches; where threads share a group, as many as fit in half of L2"},
                      {"shared", "threads share \"groups\" or the loops \"inside\" of one",
                       fmt::format("\"groups\" where two cores have {} or more", kGroupsPerTwoCores)},
                      {"patches", "patches in a register tile",
-                      fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles; "
-                                  "up to {} where their number is symbolic",
-                                  kElementRegisters, kMostSymbolicColumns)},
+                      fmt::format("equal tiles of up to {} / vectors of filters, as far as registers allow",
+                                  kEnoughSums)},
                      {"step", "iterations over channels unrolled",
                       fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
                                   kUnrollingRegisters, kChannelStep)}}},

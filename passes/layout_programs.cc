@@ -1,4 +1,4 @@
-#include "passes/block_programs.h"
+#include "passes/layout_programs.h"
 
 #include <algorithm>
 
@@ -13,15 +13,15 @@ namespace relaxc {
 
 namespace {
 
-class ProgramBlocker {
+class ProgramInLayout {
  public:
-  ProgramBlocker(const KernelMatch& match, const PrimFuncRef& program, const ImageBlocks& blocks)
-      : match_(match), program_(program), blocks_(blocks) {}
+  ProgramInLayout(const KernelMatch& match, const PrimFuncRef& program, const LaidOut& laid_out)
+      : match_(match), program_(program), layout_(laid_out.layout), laid_out_(laid_out) {}
 
   std::variant<PrimFuncRef, std::string> run() {
     auto nests = find_nests(program_);
     if (!nests) return "it is not made of blocks in plain loops";
-    set_channels();
+    set_split_dims();
     add_inputs();
     for (const Ref<Block>& block : *nests) {
       if (std::string why = add_block(*block); !why.empty()) return why;
@@ -42,8 +42,8 @@ class ProgramBlocker {
   }
 
  private:
-  bool is_blocked(const KernelOperand& operand) const {
-    return !operand.is_output && blocks_.are_blocked[operand.number];
+  bool is_laid_out(const KernelOperand& operand) const {
+    return !operand.is_output && laid_out_.tensors[operand.number];
   }
   const KernelOperand* operand_of(const Buffer& buffer) const {
     auto found = std::ranges::find_if(match_.operands,
@@ -62,7 +62,7 @@ class ProgramBlocker {
       const BufferType& type = buffer_type(operand.param);
       std::vector<Expr> shape = shape_of(operand.param);
       buffers_.emplace(operand.param.get(), builder_.input(operand.param->name, type.dtype,
-                                                           is_blocked(operand) ? blocked(std::move(shape)) : shape));
+                                                           is_laid_out(operand) ? layout_.from_plain(shape) : shape));
     }
   }
 
@@ -84,7 +84,7 @@ class ProgramBlocker {
         return fmt::format("block '{}' stores '{}', which has its contents already", block.name, buffer->name);
       if (std::string why = refused_load(*store); !why.empty()) return why;
       std::string name = stores.size() == 1 ? block.name : fmt::format("{}_{}", block.name, buffer->name);
-      Buffer made = builder_.compute(std::move(name), buffer_type(buffer).dtype, blocked(shape_of(buffer)),
+      Buffer made = builder_.compute(std::move(name), buffer_type(buffer).dtype, layout_.from_plain(shape_of(buffer)),
                                      [&](Axes at) { return value_at(store->value, at); });
       buffers_.insert_or_assign(buffer.get(), made);
       notes_.emplace(made.get(), block.annotations);
@@ -105,80 +105,92 @@ class ProgramBlocker {
     }
     return stores;
   }
-  // Returns whether the store is of the element of the block's axes in an image like the results.
+  // Returns whether the store is of the element of the block's axes in a tensor like the results.
   bool is_image(const BufferStore& store) const {
     const std::vector<Expr>& shape = buffer_type(store.buffer).shape;
-    return shape.size() == 4 && axes_.size() == 4 && is_at(store.indices, axes_) &&
-           is_int(simplify(substitute(shape[1], channels_)), blocks_.channels);
+    if (shape.size() != laid_out_.dims.size() || axes_.size() != shape.size() || !is_at(store.indices, axes_))
+      return false;
+    for (size_t axis : split_axes()) {
+      if (!is_int(simplify(substitute(shape[axis], split_dims_)), *as_int(laid_out_.dims[axis]))) return false;
+    }
+    return true;
+  }
+  std::vector<size_t> split_axes() const {
+    std::vector<size_t> result;
+    for (size_t axis = 0; axis < layout_.axes().size(); ++axis) {
+      if (layout_.block_of(axis) > 1) result.push_back(axis);
+    }
+    return result;
   }
 
-  // Returns what the store reads that it could not read in blocks, or "".
+  // Returns what the store reads that it could not read there, or "".
   std::string refused_load(const BufferStore& store) const {
-    const bool is_padded = blocks_.channels % blocks_.block != 0;
     for (const Ref<BufferLoad>& load : loads_of(store.value)) {
       const KernelOperand* operand = operand_of(load->buffer);
       const bool is_own = !operand || operand->is_output;
       if (is_own && !is_made(load->buffer)) return fmt::format("it reads '{}', which it makes", load->buffer->name);
-      if (is_own || is_blocked(*operand)) {
+      if (is_own || is_laid_out(*operand)) {
         if (!is_at(load->indices, axes_))
           return fmt::format("it reads other elements of '{}' than the one that it stores", load->buffer->name);
         continue;
       }
       // The channels of the padding are none of the operand's.
-      auto varies = [&](const Expr& index) { return uses_var(index, axes_[1].var) || holds<BufferLoad>(index); };
-      if (is_padded && std::ranges::any_of(load->indices, varies))
-        return fmt::format("it reads '{}' by channel, and {} channels do not fill blocks of {}", load->buffer->name,
-                           blocks_.channels, blocks_.block);
+      for (size_t axis : split_axes()) {
+        const int64_t channels = *as_int(laid_out_.dims[axis]), block = layout_.block_of(axis);
+        auto varies = [&](const Expr& index) { return uses_var(index, axes_[axis].var) || holds<BufferLoad>(index); };
+        if (channels % block != 0 && std::ranges::any_of(load->indices, varies))
+          return fmt::format("it reads '{}' by channel, and {} channels do not fill blocks of {}", load->buffer->name,
+                             channels, block);
+      }
     }
     return "";
   }
 
-  // The program's dim of channels is a constant in blocks.
-  void set_channels() {
+  // The program's dims that are split are constants there.
+  void set_split_dims() {
     for (const KernelOperand& operand : match_.operands) {
-      if (!is_blocked(operand) && !operand.is_output) continue;
-      const Expr& dim = buffer_type(operand.param).shape[1];
-      if (dim.is<Var>()) channels_.insert_or_assign(dim.get(), int_imm(blocks_.channels, dtype_of(dim)));
+      if (!is_laid_out(operand) && !operand.is_output) continue;
+      for (size_t axis : split_axes()) {
+        const Expr& dim = buffer_type(operand.param).shape[axis];
+        if (dim.is<Var>())
+          split_dims_.insert_or_assign(dim.get(), int_imm(*as_int(laid_out_.dims[axis]), dtype_of(dim)));
+      }
     }
-  }
-  std::vector<Expr> blocked(std::vector<Expr> shape) const {
-    shape[1] = int_imm((blocks_.channels + blocks_.block - 1) / blocks_.block);
-    shape.push_back(int_imm(blocks_.block));
-    return shape;
   }
 
   std::vector<Expr> shape_of(const Buffer& buffer) const {
-    return map_each(buffer_type(buffer).shape, [&](const Expr& dim) { return substitute(dim, channels_); });
+    return map_each(buffer_type(buffer).shape, [&](const Expr& dim) { return substitute(dim, split_dims_); });
   }
 
-  // Returns what a store stores at [n, c / block, h, w, c % block].
+  // Returns what a store stores at an element of the layout.
   Expr value_at(const Expr& value, Axes at) const {
     Expr result = rewrite(value, [&](const Ref<BufferLoad>& read) -> std::optional<Expr> {
       const KernelOperand* operand = operand_of(read->buffer);
-      if (operand && !operand->is_output && !is_blocked(*operand)) return std::nullopt;
+      if (operand && !operand->is_output && !is_laid_out(*operand)) return std::nullopt;
       return load(cast<Var>(buffers_.at(read->buffer.get())), at);
     });
-    VarMap map = channels_;
+    VarMap map = split_dims_;
     map.insert(buffers_.begin(), buffers_.end());
-    for (size_t d = 0; d < axes_.size(); ++d)
-      map.insert_or_assign(axes_[d].var.get(), d == 1 ? at[1] * int_imm(blocks_.block) + at[4] : at[d]);
+    const std::vector<Expr> plain = layout_.to_plain_index(at);
+    for (size_t d = 0; d < axes_.size(); ++d) map.insert_or_assign(axes_[d].var.get(), plain[d]);
     return substitute(result, map);
   }
 
   const KernelMatch& match_;
   const PrimFuncRef& program_;
-  const ImageBlocks& blocks_;
+  const Layout& layout_;
+  const LaidOut& laid_out_;
   ComputeBuilder builder_;
   std::vector<IterVar> axes_;  // of the block that is being added
-  VarMap channels_;
-  VarMap buffers_;  // in blocks, by the program's
+  VarMap split_dims_;
+  VarMap buffers_;  // in the layout, by the program's
   std::unordered_map<const NodeHeader*, Attrs> notes_;
 };
 
 }  // namespace
 
-std::variant<PrimFuncRef, std::string> blocked_program(const KernelCall& call, const PrimFuncRef& program,
-                                                       const ImageBlocks& blocks) {
+std::variant<PrimFuncRef, std::string> program_in_layout(const KernelCall& call, const PrimFuncRef& program,
+                                                         const LaidOut& laid_out) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return "it is scheduled already";
   const PrimFuncRef plain = with_single_stores(promote_indices(program));
   const KernelMatch match = match_kernel(call, plain);
@@ -189,11 +201,11 @@ std::variant<PrimFuncRef, std::string> blocked_program(const KernelCall& call, c
     const BufferType& type = buffer_type(operand.param);
     if (!type.strides.empty() || type.elem_offset || type.auto_broadcast)
       return fmt::format("'{}' has strides or an offset", operand.param->name);
-    bool is_image = operand.is_output || blocks.are_blocked[operand.number];
-    if (is_image && type.shape.size() != 4)
-      return fmt::format("'{}' is not an image of four dims", operand.param->name);
+    bool is_image = operand.is_output || laid_out.tensors[operand.number];
+    if (is_image && type.shape.size() != laid_out.dims.size())
+      return fmt::format("'{}' is not an image of {} dims", operand.param->name, laid_out.dims.size());
   }
-  return ProgramBlocker(match, plain, blocks).run();
+  return ProgramInLayout(match, plain, laid_out).run();
 }
 
 }  // namespace relaxc

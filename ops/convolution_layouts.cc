@@ -1,0 +1,170 @@
+// The layouts of convolutions: channels in blocks of a vector, [N, C / b, H, W, b], "NCHW16c" where vectors have 16
+// lanes. A sequence [N, C, L] is an image of one row, "NC_W16c". Weights stay in the plain order here; pack_weights
+// moves them into that of the kernel, or transforms them for Winograd's algorithm.
+//
+// A picture, an image of few channels, is read as it is. Filters that do not fill the last block are padded where
+// little is wasted: the next convolution does not read the padding. Groups whose channels fill half of a block become
+// one with zeros between them, so an infinite element makes NaNs in the other half, too.
+#include <numeric>
+
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "ops/convolution.h"
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kPictureChannels = 4;      // the most of a picture, which are too few for a block
+constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not constant stay as they are
+constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
+// How much longer a multiply-add takes in the plain order, where vectors are along rows of pixels: rows that are at
+// least kLongRow vectors long, and shorter ones.
+constexpr double kSlownessOfRows = 2, kSlownessOfShortRows = 3.5;
+constexpr int64_t kLongRow = 2;
+
+// Returns the attributes of the same convolution of images of one row.
+ConvAttrs<2> as_images(const ConvAttrs<1>& attrs) {
+  return {.strides = {1, attrs.strides[0]},
+          .padding = {0, attrs.padding[0], 0, attrs.padding[1]},
+          .dilation = {1, attrs.dilation[0]},
+          .groups = attrs.groups,
+          .out_dtype = attrs.out_dtype};
+}
+ConvAttrs<2> as_images(const ConvAttrs<2>& attrs) { return attrs; }
+
+// Returns the dims of a sequence as those of an image of one row, and others as they are.
+std::vector<Expr> image_dims(const std::vector<Expr>& dims) {
+  return dims.size() == 3 ? with_new_item(dims, 2, int_imm(1)) : dims;
+}
+Expr reshaped(const Expr& x, std::vector<Expr> dims, Builder& b) {
+  if (dims.size() == known_shape(x.type())->size()) return x;
+  return b.op("reshape", {x, shape_expr(std::move(dims))});
+}
+
+// Returns the weight [O, I, H, W] of a convolution in groups as that of groups `merged` times as large, [O, merged * I,
+// H, W], with zeros between channels and filters of different ones. Such a block [merged, merged] of groups is a
+// diagonal, whose elements are merged + 1 apart: zeros behind each make rows of so many, of which the last zeros are
+// cut off.
+Expr merge_groups(const Expr& weight, int64_t groups, int64_t merged, Builder& b) {
+  if (merged == 1) return weight;
+  const std::vector<int64_t> dims = *constant_shape(weight.type());
+  const int64_t filters = dims[0] / groups, size = dims[1] * dims[2] * dims[3], sets = groups / merged;
+  auto shaped = [&](const Expr& x, const std::vector<int64_t>& to) {
+    return b.op("reshape", {x, shape_expr(int_imms(to))});
+  };
+  auto swapped = [&](const Expr& x) { return b.op("permute_dims", {x}, Attrs{{"axes", to_attr(PerDim{0, 2, 1, 3})}}); };
+  Expr apart = swapped(shaped(weight, {sets, merged, filters, size}));  // [sets, filters, merged, size]
+  apart = b.op("nn.pad", {apart}, PadAttrs{.pad_width = {0, 0, 0, 0, 0, 0, 0, merged * size}});
+  apart = shaped(apart, {sets, filters, merged * (merged + 1) * size});
+  std::vector<Expr> args = {apart};  // axis, begin, end, step
+  for (int64_t number : {int64_t{2}, int64_t{0}, merged * merged * size, int64_t{1}})
+    args.push_back(shape_expr({int_imm(number)}));
+  apart = b.op("strided_slice", args, SliceAttrs{.assume_inbound = true});
+  return shaped(swapped(shaped(apart, {sets, filters, merged, merged * size})),
+                {dims[0], merged * dims[1], dims[2], dims[3]});
+}
+
+// A convolution whose channels lie in blocks.
+struct Blocks {
+  int64_t block, filters, depth, groups;
+  int64_t padded(int64_t channels) const { return round_up(channels, block); }
+  // Returns whether so many channels fill enough of their blocks.
+  bool are_filled(int64_t channels) const { return 2 * channels >= padded(channels); }
+  bool is_depthwise() const { return groups > 1 && groups == filters && depth == 1; }
+  // Returns how many groups make one whose channels and filters fill blocks; nullopt if none do, or too many for the
+  // products with zeros that this takes.
+  std::optional<int64_t> merged_groups(bool is_constant) const {
+    if (groups == 1 || is_depthwise()) return 1;
+    for (int64_t merged = 1; merged <= (is_constant ? kMostMergedGroups : 1); ++merged) {
+      bool fills = merged * depth % block == 0 && merged * (filters / groups) % block == 0;
+      if (fills && groups % merged == 0) return merged;
+    }
+    return std::nullopt;
+  }
+  // Returns the cycles by which it is faster than on plain images. One for each channel is as fast on these.
+  double gain(const std::vector<Expr>& result, int64_t window, int64_t merged, const Target& target) const {
+    if (is_depthwise()) return 0;
+    const double products = guessed_elements(result) * static_cast<double>(depth * window);
+    const bool is_long = guessed_elements({result.back()}) >= static_cast<double>(kLongRow * block);
+    const double in_blocks = static_cast<double>(merged * padded(filters)) / static_cast<double>(filters);
+    return products * ((is_long ? kSlownessOfRows : kSlownessOfShortRows) - in_blocks) /
+           static_cast<double>(target.products_per_cycle());
+  }
+};
+
+// Returns whether enough pixels use weights that are packed at run time.
+bool gains_by_packing(const std::vector<Expr>& image) {
+  Expr count = image[0];
+  for (size_t d = 2; d < image.size(); ++d) count = count * image[d];
+  auto pixels = as_int(simplify(count));
+  return !pixels || *pixels >= kFewestPixelsToPack;
+}
+
+template <int N>
+std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
+  const auto plain = q.op.attrs<ConvAttrs<N>>();
+  const Type &data = q.op.type(0), &weight = q.op.type(1);
+  const auto weight_dims = constant_shape(weight);
+  const std::vector<Expr>*data_dims = known_shape(data), *result = known_shape(q.result);
+  const auto block = channels_in_block(q.target);
+  const bool is_plain = plain.data_layout == data_layout_of(N) && plain.kernel_layout == kernel_layout_of(N) &&
+                        plain.out_layout.value_or(plain.data_layout) == plain.data_layout;
+  const bool is_float =
+      tensor_dtype(data) == kFloat32 && tensor_dtype(weight) == kFloat32 && tensor_dtype(q.result) == kFloat32;
+  const bool is_constant = q.op.arg(1).is<Constant>();
+  if (!block || !weight_dims || !data_dims || !result || !is_plain || !is_float ||
+      !(is_constant || gains_by_packing(*result)))
+    return std::nullopt;
+  ConvAttrs<2> attrs = as_images(plain);
+  const Blocks blocks{*block, (*weight_dims)[0], (*weight_dims)[1], attrs.groups};
+  const auto merged = blocks.merged_groups(is_constant);
+  const auto channels = as_int((*data_dims)[1]);
+  const bool is_picture = blocks.groups == 1 && blocks.depth <= kPictureChannels && !q.layouts[0];
+  if (!merged || !blocks.are_filled(blocks.filters) || (!is_picture && !(channels && blocks.are_filled(*channels))))
+    return std::nullopt;
+  const Layout layout = *Layout::parse(fmt::format("{}{}c", N == 1 ? "NC_W" : "NCHW", *block), data_layout_of(N));
+  attrs.out_layout = fmt::format("NCHW{}c", *block);
+  if (!is_picture) attrs.data_layout = *attrs.out_layout;
+  attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
+  auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {
+    const Expr image = is_picture ? reshaped(tensors[0], image_dims(*known_shape(tensors[0].type())), b) : tensors[0];
+    Expr w = reshaped(tensors[1], image_dims(*known_shape(tensors[1].type())), b);
+    w = merge_groups(w, blocks.groups, *merged, b);
+    if (const int64_t rest = blocks.padded(blocks.filters) - blocks.filters; rest > 0)
+      w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, rest, 0, 0, 0, 0, 0, 0}});
+    return b.op("nn.conv2d", {image, w}, attrs);
+  };
+  int64_t window = 1;
+  for (size_t d = 2; d < weight_dims->size(); ++d) window *= (*weight_dims)[d];
+  return LayoutOffer{.operands = {is_picture ? std::nullopt : std::optional(layout), std::nullopt},
+                     .result = layout,
+                     .emit = emit,
+                     .gain = blocks.gain(*result, window, *merged, q.target),
+                     .is_decision = true,
+                     .becomes = N == 1 ? "nn.conv2d" : ""};
+}
+
+}  // namespace
+
+std::optional<Layout> weight_layout_of(const Call& conv2d) {
+  const auto attrs = read_attrs<ConvAttrs<2>>(conv2d.attrs);
+  const auto weight = constant_shape(conv2d.args[1].type());
+  const auto out = Layout::parse(attrs.out_layout.value_or(attrs.data_layout), data_layout_of(2));
+  const int64_t lanes = out ? out->block_of(1) : 1;
+  if (!weight || weight->size() != 4 || out->text() != fmt::format("NCHW{}c", lanes) || lanes == 1) return std::nullopt;
+  const int64_t channels = attrs.data_layout == out->text() ? std::gcd((*weight)[1], lanes) : 1;
+  return Layout::parse(channels == 1 ? fmt::format("OIHW{}o", lanes) : fmt::format("OIHW{}i{}o", channels, lanes));
+}
+
+template <>
+std::optional<LayoutOffer> layouts_of_convolution<1>(const LayoutQuestion& q) {
+  return offer_of<1>(q);
+}
+template <>
+std::optional<LayoutOffer> layouts_of_convolution<2>(const LayoutQuestion& q) {
+  return offer_of<2>(q);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,216 @@
+#include "ops/layouts.h"
+
+#include <algorithm>
+
+#include "ir/op_names.h"
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "support/checked_math.h"
+#include "tir/index_map.h"
+
+namespace relaxc {
+
+namespace {
+
+// Figures of the estimates, fitted on x86-64 with AVX-512.
+constexpr int64_t kFewestLanes = 4;      // of a block
+constexpr int64_t kGuessedDim = 224;     // a symbolic extent: the side of a picture
+constexpr double kOperationsToMove = 4;  // simple operations for an element that changes its place
+
+// Returns the call's arguments with other tensors in place of its own.
+std::vector<Expr> with_tensors(const Call& call, const std::vector<Expr>& tensors) {
+  size_t next = 0;
+  return map_each(call.args, [&](const Expr& arg) -> Expr {
+    const Tuple* items = arg.as<Tuple>();
+    if (items && !items->items.empty() && items->items[0].type().is<TensorType>()) {
+      std::vector<Expr> parts(tensors.begin() + static_cast<ptrdiff_t>(next),
+                              tensors.begin() + static_cast<ptrdiff_t>(next + items->items.size()));
+      next += items->items.size();
+      return tuple(std::move(parts));
+    }
+    return arg.type().is<TensorType>() ? tensors.at(next++) : arg;
+  });
+}
+std::function<Expr(const std::vector<Expr>&, Builder&)> emitter(const LayoutQuestion& q, Attrs attrs) {
+  return [call = q.op.call, name = q.op.name(), attrs = std::move(attrs)](
+             const std::vector<Expr>& tensors, Builder& b) { return b.op(name, with_tensors(call, tensors), attrs); };
+}
+
+// Returns whether the layout splits none of these axes.
+bool keeps_whole(const Layout& layout, const std::vector<int64_t>& axes) {
+  return std::ranges::all_of(axes, [&](int64_t axis) { return layout.block_of(static_cast<size_t>(axis)) == 1; });
+}
+std::vector<int64_t> places_of(const Layout& layout, const std::vector<int64_t>& axes) {
+  return map_each(axes, [&](int64_t axis) { return static_cast<int64_t>(layout.outer_of(static_cast<size_t>(axis))); });
+}
+std::vector<int64_t> counted_from_start(std::vector<int64_t> axes, size_t rank) {
+  for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
+  std::ranges::sort(axes);
+  return axes;
+}
+
+// Returns whether the blocks of the layout split constant dims, of which these tensors have the same.
+bool has_same_blocks(const Layout& layout, const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  for (size_t axis = 0; axis < a.size(); ++axis) {
+    const auto known = as_int(a[axis]);
+    if (layout.block_of(axis) > 1 && (!known || !is_int(b[axis], *known))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<LayoutOffer> same_layout(const LayoutQuestion& q) {
+  const std::vector<Expr> tensors = tensors_of(q.op.call);
+  const std::vector<Expr>* result = known_shape(q.result);
+  std::optional<Layout> layout;
+  for (size_t i = 0; result && i < tensors.size() && !layout; ++i) {
+    const std::vector<Expr>& dims = *known_shape(tensors[i].type());
+    if (q.layouts[i] && dims.size() == result->size() && has_same_blocks(*q.layouts[i], dims, *result))
+      layout = q.layouts[i];
+  }
+  if (!layout) return std::nullopt;
+  std::vector<std::optional<Layout>> operands;
+  for (const Expr& tensor : tensors) {
+    const std::vector<Expr>& dims = *known_shape(tensor.type());
+    const bool is_number = std::ranges::all_of(dims, [](const Expr& dim) { return is_int(dim, 1); });
+    operands.push_back(is_number ? std::nullopt : std::optional(layout->of_broadcast(dims)));
+  }
+  return LayoutOffer{std::move(operands), *layout, emitter(q, q.op.call.attrs)};
+}
+
+std::optional<LayoutOffer> layout_without_reduced(const LayoutQuestion& q) {
+  const std::optional<Layout>& layout = q.layouts[0];
+  auto attrs = q.op.attrs<ReduceAttrs>();
+  if (!layout || !attrs.axis) return std::nullopt;
+  const std::vector<int64_t> axes = counted_from_start(*attrs.axis, layout->axes().size());
+  if (!keeps_whole(*layout, axes)) return std::nullopt;
+  Layout result = *layout;
+  for (int64_t axis : axes) {
+    if (!attrs.keepdims) result = result.without(layout->axes()[static_cast<size_t>(axis)]);
+  }
+  attrs.axis = places_of(*layout, axes);
+  return LayoutOffer{{layout}, result, emitter(q, write_attrs(attrs))};
+}
+
+std::optional<LayoutOffer> layout_of_windows(const LayoutQuestion& q) {
+  const std::optional<Layout>& layout = q.layouts[0];
+  const Attrs& attrs = q.op.call.attrs;
+  const std::string plain = attrs.get_string("layout", ""), out = attrs.get_string("out_layout", plain);
+  if (!layout || plain != layout->axes() || out != plain || !keeps_whole(*layout, int_range(2, std::ssize(plain))))
+    return std::nullopt;
+  return LayoutOffer{
+      {layout}, *layout, emitter(q, attrs.with("layout", layout->text()).with("out_layout", layout->text()))};
+}
+
+// Parts that are joined along an axis in blocks fill these.
+std::optional<LayoutOffer> layout_of_concat(const LayoutQuestion& q) {
+  const std::vector<Expr> parts = tensors_of(q.op.call);
+  auto layout = std::ranges::find_if(q.layouts, [](const auto& known) { return known.has_value(); });
+  auto attrs = q.op.attrs<ConcatAttrs>();
+  if (layout == q.layouts.end() || !attrs.axis) return std::nullopt;
+  const size_t axis = static_cast<size_t>(counted_from_start({*attrs.axis}, (*layout)->axes().size())[0]);
+  for (const Expr& part : parts) {
+    const std::vector<Expr>* dims = known_shape(part.type());
+    const int64_t block = (*layout)->block_of(axis);
+    if (!dims || dims->size() != (*layout)->axes().size() ||
+        (block > 1 && as_int((*dims)[axis]).value_or(1) % block != 0))
+      return std::nullopt;
+  }
+  attrs.axis = static_cast<int64_t>((*layout)->outer_of(axis));
+  return LayoutOffer{std::vector(parts.size(), *layout), **layout, emitter(q, write_attrs(attrs))};
+}
+
+std::optional<LayoutOffer> layout_of_resize(const LayoutQuestion& q) {
+  const std::optional<Layout>& layout = q.layouts[0];
+  auto attrs = q.op.attrs<ResizeAttrs>();
+  const ShapeExpr* shape = q.op.size() == 2 ? q.op.arg(1).as<ShapeExpr>() : nullptr;
+  if (!layout || !shape || !attrs.roi.empty() || attrs.axes.empty() || !keeps_whole(*layout, attrs.axes))
+    return std::nullopt;
+  if (!attrs.scales.empty()) {
+    std::vector<double> scales;
+    for (const Layout::Dim& dim : layout->dims())
+      scales.push_back(dim.axis && dim.block == 0 ? attrs.scales[*dim.axis] : 1);
+    attrs.scales = scales;
+  }
+  attrs.axes = places_of(*layout, attrs.axes);
+  const Expr dims = shape_expr(layout->from_plain(shape->values));
+  auto emit = [name = q.op.name(), attrs, dims](const std::vector<Expr>& tensors, Builder& b) {
+    return b.op(name, {tensors[0], dims}, attrs);
+  };
+  return LayoutOffer{{layout}, *layout, emit};
+}
+
+std::optional<LayoutOffer> layout_of_pad(const LayoutQuestion& q) {
+  const std::optional<Layout>& layout = q.layouts[0];
+  auto attrs = q.op.attrs<PadAttrs>();
+  if (!layout || q.op.size() != 1 || attrs.pad_width.size() != 2 * layout->axes().size()) return std::nullopt;
+  std::vector<int64_t> widths, padded;
+  for (size_t axis = 0; axis < layout->axes().size(); ++axis) {
+    if (attrs.pad_width[2 * axis] != 0 || attrs.pad_width[2 * axis + 1] != 0)
+      padded.push_back(static_cast<int64_t>(axis));
+  }
+  if (!keeps_whole(*layout, padded)) return std::nullopt;
+  for (const Layout::Dim& dim : layout->dims()) {
+    for (size_t side : {0, 1}) widths.push_back(dim.axis && dim.block == 0 ? attrs.pad_width[2 * *dim.axis + side] : 0);
+  }
+  attrs.pad_width = widths;
+  return LayoutOffer{{layout}, *layout, emitter(q, write_attrs(attrs))};
+}
+
+std::optional<int64_t> channels_in_block(const Target& target) {
+  const int64_t lanes = target.vector_lanes(kFloat32.bits);
+  return lanes >= kFewestLanes ? std::optional(lanes) : std::nullopt;
+}
+
+double guessed_elements(const std::vector<Expr>& dims) {
+  double count = 1;
+  for (const Expr& dim : dims) {
+    auto known = as_int(dim);
+    if (!known) {
+      VarMap guesses;
+      for (const VarRef& var : free_vars(dim)) guesses.emplace(var.get(), int_imm(kGuessedDim, dtype_of(var)));
+      known = as_int(simplify(substitute(dim, guesses)));
+    }
+    count *= static_cast<double>(known.value_or(kGuessedDim));
+  }
+  return count;
+}
+
+double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target) {
+  const double elements = guessed_elements(dims), bytes = 2 * elements * static_cast<double>(dtype.bytes());
+  const bool in_cache = bytes <= static_cast<double>(target.l2_of_core());
+  return std::max(elements * kOperationsToMove / target.elements_per_cycle,
+                  in_cache ? bytes / target.l2_bytes_per_cycle : bytes / target.memory_bytes_per_cycle);
+}
+
+Expr to_layout(const Expr& x, const Layout& layout, Builder& b, std::string hint) {
+  if (layout.is_plain()) return x;
+  const std::vector<Expr>& dims = *known_shape(x.type());
+  std::vector<int64_t> widths(2 * dims.size(), 0);
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const auto size = as_int(dims[axis]);
+    if (size) widths[2 * axis + 1] = round_up(*size, layout.block_of(axis)) - *size;
+  }
+  const bool is_padded = std::ranges::any_of(widths, [](int64_t width) { return width > 0; });
+  const Expr whole = is_padded ? b.op("nn.pad", {x}, PadAttrs{.pad_width = widths}) : x;
+  return b.op("layout_transform", {whole}, Attrs{{"index_map", index_map_attr(*layout.index_map())}}, std::move(hint));
+}
+Expr to_plain_order(const Expr& x, const Layout& layout, const std::vector<Expr>& plain, Builder& b, std::string hint) {
+  if (layout.is_plain()) return x;
+  const bool is_padded = layout.is_padded(plain);
+  Expr result = b.op("layout_transform", {x}, Attrs{{"index_map", index_map_attr(*layout.inverse_map())}},
+                     is_padded ? std::string() : hint);
+  if (!is_padded) return result;
+  std::vector<Expr> lists[4];  // axes, begins, ends, steps
+  for (size_t axis = 0; axis < plain.size(); ++axis) {
+    if (layout.block_of(axis) == 1 || structural_equal(plain[axis], (*known_shape(result.type()))[axis])) continue;
+    int64_t numbers[] = {static_cast<int64_t>(axis), 0, 0, 1};
+    for (size_t i = 0; i < 4; ++i) lists[i].push_back(i == 2 ? plain[axis] : int_imm(numbers[i]));
+  }
+  std::vector<Expr> args = {result};
+  for (std::vector<Expr>& list : lists) args.push_back(shape_expr(std::move(list)));
+  return b.op("strided_slice", args, SliceAttrs{.assume_inbound = true}, std::move(hint));
+}
+
+}  // namespace relaxc

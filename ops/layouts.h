@@ -1,0 +1,60 @@
+// In which layouts operators compute (OpRow::layouts): a row answers for one call, by the target and the layouts in
+// which its operands may be had. The functions below are the answers that several operators share; those of
+// convolutions are in convolution_layouts.cc. passes/choose_layouts.cc chooses among the answers for a whole graph.
+//
+// Costs are estimates in cycles of one core: a transform by the bytes that it moves, an operator by how much faster it
+// is in the other layout. They decide between layouts, so only their proportions matter.
+#pragma once
+#include "ir/builder.h"
+#include "ir/layout.h"
+#include "tir/target.h"
+
+namespace relaxc {
+
+// A call, on tensors in the plain order, of which it is asked whether other layouts would do.
+struct LayoutQuestion {
+  const OpCall& op;
+  const Type& result;  // the call's type
+  const Target& target;
+  // By tensor argument (tensors_of): the other layout in which it may be had.
+  std::vector<std::optional<Layout>> layouts;
+};
+
+// Another form of the call, on tensors in these layouts. What it computes at a layout's padding may be anything.
+struct LayoutOffer {
+  std::vector<std::optional<Layout>> operands;  // by tensor argument; none: the plain order
+  Layout result;
+  // Emits it on such tensors and returns the result.
+  std::function<Expr(const std::vector<Expr>& tensors, Builder& builder)> emit;
+  double gain = 0;  // cycles by which it is faster
+  // It gains by itself, whatever the layouts of its operands: users may decide about it (S.use("image_layout")).
+  bool is_decision = false;
+  std::string becomes = {};  // the operator that it calls, where that is another one
+};
+using LayoutsOf = std::optional<LayoutOffer>(const LayoutQuestion&);
+
+// Element by element, operands broadcast: the layout of an operand of the result's shape.
+LayoutsOf same_layout;
+// Reductions over whole axes.
+LayoutsOf layout_without_reduced;
+// Windows over spatial axes, which an attribute "layout" describes: pools.
+LayoutsOf layout_of_windows;
+LayoutsOf layout_of_concat, layout_of_resize, layout_of_pad;
+
+// Returns the float32 channels of a block, a vector of the target; nullopt where vectors are too short to gain by it.
+std::optional<int64_t> channels_in_block(const Target& target);
+// Returns the number of elements; guesses stand for symbolic dims.
+double guessed_elements(const std::vector<Expr>& dims);
+// Returns the cycles that moving such a tensor into another layout takes.
+double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target);
+
+// Returns the order in which the kernel of a convolution of images in channel blocks reads its weight, "OIHW16i16o", or
+// "OIHW16o" where channels are not in blocks or do not divide by them; nullopt for any other convolution.
+std::optional<Layout> weight_layout_of(const Call& conv2d);
+
+// Emit the transforms. Padding is zeros, and is dropped again.
+Expr to_layout(const Expr& x, const Layout& layout, Builder& builder, std::string hint = {});
+Expr to_plain_order(const Expr& x, const Layout& layout, const std::vector<Expr>& plain, Builder& builder,
+                    std::string hint = {});
+
+}  // namespace relaxc

@@ -1,0 +1,107 @@
+#include "tir/rules/windows.h"
+
+#include <algorithm>
+
+#include "tir/analysis/annotations.h"
+#include "tir/analysis/conditions.h"
+#include "tir/rules/cost_model.h"
+
+namespace relaxc {
+
+namespace {
+
+// Returns by how much the place in an operand moves with the axis, at least 1.
+int64_t largest_step(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, const Analyzer& facts) {
+  int64_t largest = 1;
+  for (const Ref<BufferLoad>& load : loads) {
+    for (const Expr& index : load->indices) {
+      if (auto step = coefficient(index, axis.var, facts)) largest = std::max(largest, *step);
+    }
+  }
+  return largest;
+}
+
+// Returns the axes of the window that are longer than 1.
+std::vector<IterVar> sliding_axes(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads) {
+  std::vector<IterVar> window(nest.axes.end() - static_cast<long>(axes_of_window(nest, loads)), nest.axes.end());
+  std::erase_if(window, [](const IterVar& axis) { return is_int(axis.domain.extent, 1); });
+  return window;
+}
+
+}  // namespace
+
+bool slides(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, std::span<const IterVar> others) {
+  return std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
+    return std::ranges::any_of(load->indices, [&](const Expr& index) {
+      return uses_var(index, axis.var) &&
+             std::ranges::any_of(others, [&](const IterVar& other) { return uses_var(index, other.var); });
+    });
+  });
+}
+
+size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads) {
+  std::span axes(nest.axes), spatial = axes.first(nest.num_spatial);
+  auto is_own = [&](const Ref<BufferLoad>& load) {
+    return std::ranges::all_of(spatial, [&](const IterVar& axis) {
+      return is_int(axis.domain.extent, 1) || uses_var(load->indices, axis.var);
+    });
+  };
+  std::vector<Ref<BufferLoad>> windows;
+  std::ranges::copy_if(loads, std::back_inserter(windows), is_own);
+  size_t count = 0;
+  while (count < nest.num_reduced() && slides(windows, axes[axes.size() - 1 - count], spatial)) ++count;
+  return count;
+}
+
+size_t first_axis_of_windows(const Nest& nest) {
+  std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
+  const std::vector<IterVar> window = sliding_axes(nest, loads);
+  size_t d = 0;
+  while (d < nest.num_spatial && !slides(loads, nest.axes[d], window)) ++d;
+  return d;
+}
+
+bool reads_windows(const Ref<Block>& block) {
+  std::optional<Reduction> reduction = match_reduction(*block);
+  return reduction && axes_of_window(nest_of(block), loads_of(reduction->value)) > 0;
+}
+
+bool has_open_border(const Ref<Block>& block, const Analyzer& facts) {
+  Nest nest = nest_of(block);
+  std::optional<Reduction> reduction = match_reduction(*block);
+  if (!reduction) return false;
+  std::vector<Ref<BufferLoad>> loads = loads_of(reduction->value);
+  std::span axes(nest.axes);
+  const std::vector<IterVar> window = sliding_axes(nest, loads);
+  int64_t taps = 1, step = 1;  // of a window, and from one window to the next, in elements
+  for (const IterVar& axis : window) taps *= as_int(axis.domain.extent).value_or(cost_model::kMostWindowSteps + 1);
+  bool is_known = true;
+  int dims = 0;
+  for (const IterVar& axis : axes.first(nest.num_spatial)) {
+    if (!slides(loads, axis, window)) continue;
+    ++dims;
+    is_known = is_known && as_int(axis.domain.extent);
+    step *= largest_step(loads, axis, facts);
+  }
+  return dims > 1 && taps >= (is_known ? cost_model::kMostWindowSteps + 1 : cost_model::kFewestTapsOfCopy * step);
+}
+
+void make_in_band(Schedule& sch, const BlockRV& producer, const LoopRV& band, const ReductionPlan& tile) {
+  const size_t rank = cast<Block>(sch.get(producer))->iter_vars.size();
+  sch.apply(TransformLayout{producer,
+                            {"write", 0},
+                            IndexMap(rank,
+                                     [&](const Exprs& at) {
+                                       Exprs result(at.begin(), at.end() - 1);
+                                       result.push_back(floor_div(at.back(), tile.lanes));
+                                       result.push_back(floor_mod(at.back(), tile.lanes));
+                                       return result;
+                                     }),
+                            0});
+  sch.apply(ComputeAt{producer, band});
+  Loops columns = sch.apply(GetLoops{producer});
+  if (tile.masks_columns) sch.apply(Annotate{columns[columns.size() - 2], annotation<"keep_whole">(), true});
+  sch.apply(Vectorize{columns.back()});
+}
+
+}  // namespace relaxc
