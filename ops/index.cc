@@ -166,22 +166,32 @@ Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, co
   op.unsupported("reduction '{}', expected update, add, mul, max or min", reduction);
 }
 
-// Copies data, then applies one update after the other, as indices may repeat. Update i writes the element `target`(i).
-PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<int64_t> indexed_axes,
+// Copies data, then applies one update after the other, as indices may repeat. Update i writes the element `target`(i),
+// whose indices along `indexed_axes` depend on the first `own` axes of the updates alone: the others are those of
+// slices.
+PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<int64_t> indexed_axes, int64_t own,
                     const std::function<std::vector<Expr>(Axes, const Buffer&)>& target) {
-  auto [b, inputs] = OpProgram(op);
+  auto [b, x] = OpProgram(op);
+  const std::vector<Buffer>& inputs = x;
   Buffer out = b.compute("T_scatter", op.dtype(0), op.shape(0), [&](Axes i) { return at(inputs[0], i); });
-  Stmt updates = loop_nest(op.shape(2), [&](Axes i) {
+  const std::vector<Expr>& shape = op.shape(2);
+  const std::vector<Expr> outer(shape.begin(), shape.begin() + own), slice(shape.begin() + own, shape.end());
+  Stmt updates = loop_nest(outer, [&](Axes i) {
     std::vector<Stmt> body;
-    std::vector<Expr> position = target(i, inputs[1]);
+    std::vector<Expr> first = target(followed_by(i, std::vector<Expr>(slice.size(), int_imm(0))), inputs[1]);
     for (int64_t axis : indexed_axes) {
       VarRef index = make_dim("index");
-      body.push_back(make(Bind{index, position[axis]}));
+      body.push_back(make(Bind{index, first[axis]}));
       body.push_back(make(Assert{int_imm(0) <= index && index < op.shape(0)[axis],
                                  {fmt::format("{}: an index is out of range for axis {}", op.name(), axis)}}));
-      position[axis] = index;
+      first[axis] = index;
     }
-    body.push_back(store(out, reduced(op, reduction, load(out, position), at(inputs[2], i)), position));
+    body.push_back(loop_nest(slice, [&](Axes j) {
+      const std::vector<Expr> all = followed_by(i, j);
+      std::vector<Expr> position = target(all, inputs[1]);
+      for (int64_t axis : indexed_axes) position[axis] = first[axis];
+      return store(out, reduced(op, reduction, load(out, position), at(inputs[2], all)), position);
+    }));
     return seq(std::move(body));
   });
   b.extern_block("update", updates);
@@ -206,7 +216,7 @@ Type infer_scatter_elements(const OpCall& op) {
 PrimFuncRef lower_scatter_elements(const OpCall& op) {
   ScatterElementsAttrs attrs = op.attrs<ScatterElementsAttrs>();
   int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-  return scatter(op, attrs.reduction, {axis}, [&](Axes i, const Buffer& indices) {
+  return scatter(op, attrs.reduction, {axis}, op.rank(2), [&](Axes i, const Buffer& indices) {
     return with_item(i, axis, from_end(load(indices, i), op.shape(0)[axis]));
   });
 }
@@ -222,7 +232,7 @@ Type infer_scatter_nd(const OpCall& op) {
   return infer_like_first(op);
 }
 PrimFuncRef lower_scatter_nd(const OpCall& op) {
-  return scatter(op, op.attrs<ScatterNdAttrs>().reduction, int_range(0, tuple_length(op, 0)),
+  return scatter(op, op.attrs<ScatterNdAttrs>().reduction, int_range(0, tuple_length(op, 0)), op.rank(1) - 1,
                  [&](Axes i, const Buffer& indices) { return at_tuple(op, i, indices, 0, from_end); });
 }
 

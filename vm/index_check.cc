@@ -23,16 +23,33 @@ bool is_bad(T index, uint64_t dim) {
   return static_cast<uint64_t>(static_cast<int64_t>(index)) + dim >= 2 * dim;
 }
 
-// The loop has no early exit, so that it is vectorized. `begin` is a multiple of the dims' count.
+// Returns a number that is negative where the index is bad. Whatever wraps around is so far off that its index is bad.
+template <class T>
+int64_t badness(T index, uint64_t dim) {
+  const uint64_t below = std::is_unsigned_v<T> ? 0 : dim, last = below + dim - 1;
+  const uint64_t moved = static_cast<uint64_t>(static_cast<int64_t>(index)) + below;
+  return static_cast<int64_t>(moved | (last - moved));
+}
+
+// The loop has no early exit and no comparison, and sums that do not wait for each other. `begin` is a multiple of the
+// dims' count.
 template <class T>
 bool any_bad(const T* indices, int64_t begin, int64_t end, std::span<const int64_t> dims) {
-  bool bad = false;
+  int64_t first = 0, second = 0, third = 0, fourth = 0;
   const int64_t step = std::ssize(dims);
   for (int64_t k = 0; k < step; ++k) {
     const uint64_t dim = static_cast<uint64_t>(dims[static_cast<size_t>(k)]);
-    for (int64_t i = begin + k; i < end; i += step) bad |= is_bad(indices[i], dim);
+    const T* at = indices + begin + k;
+    int64_t left = (end - begin - k + step - 1) / step;
+    for (; left >= 4; left -= 4, at += 4 * step) {
+      first |= badness(at[0], dim);
+      second |= badness(at[step], dim);
+      third |= badness(at[2 * step], dim);
+      fourth |= badness(at[3 * step], dim);
+    }
+    for (; left > 0; --left, at += step) first |= badness(*at, dim);
   }
-  return bad;
+  return (first | second | third | fourth) < 0;
 }
 
 template <class T>

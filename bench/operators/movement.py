@@ -15,7 +15,7 @@ TRANSPOSES = [
     ('a=4 b=8 c=8 d=8 e=32', (0, 3, 1, 4, 2)),
     ('n=1 2 2 16 h=32 w=32', (0, 3, 4, 1, 5, 2)), ('n=1 s=64 3 8 32', (2, 0, 3, 1, 4)),
     ('n=1 2 58 h=28 w=28', (0, 2, 1, 3, 4)), ('1 m=256 n=256', (0, 2, 1)),
-    ('a=4 b=4 c=8 d=8 e=8 f=8', (5, 3, 1, 4, 2, 0)),
+    ('a=4 b=4 c=8 d=8 e=8 f=8', (5, 3, 1, 4, 2, 0)), ('n=1 h=56 w=56 96', (0, 3, 1, 2)), ('m=100 n=300', (1, 0)),
 ]
 CONCATS = [  # name, dims of the parts, axis
     ('channels', ['n=1 64 h=32 w=32', 'n=1 64 h=32 w=32'], 1), ('last', ['m=256 128', 'm=256 128'], 1),
@@ -54,7 +54,7 @@ GATHERS = [  # name, data, indices, axis, below
     ('embedding_one', weight(5000, 768), 'n=1 s=1', 0), ('rows', x('m=1000 n=128'), 'k=300', 0),
     ('columns', x('m=256 n=512'), 'k=256', 1),
     ('middle', x('a=16 b=64 c=64'), 'k=32', 1), ('last_many', x('m=64 n=1024'), 'k=1024', 1),
-    ('scalars', x('k=65536'), 'j=10000', 0),
+    ('scalars', x('k=65536'), 'j=10000', 0), ('last_of_rows', x('m=4096 n=64'), 'k=16', 1),
 ]
 RESIZES = [  # mode, coordinates, dims, scales, what else
     ('nearest', 'asymmetric', 'n=1 64 h=28 w=28', (2, 2), {}),

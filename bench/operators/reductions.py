@@ -132,11 +132,12 @@ def selecting():
     forms = []
     for dims, k, axis in [('m=1 50257', 50, -1), ('m=128 n=1000', 5, -1), ('m=8400 80', 1, -1), ('m=1 n=8400', 300, -1),
                           ('m=64 n=64', 64, -1), ('m=1000 n=64', 3, 0), ('k=65536', 1000, 0),
-                          ('m=32 n=4096', 4096, -1)]:
+                          ('m=32 n=4096', 4096, -1), ('m=1 n=25200', 1000, -1), ('m=32 128', 8, -1)]:
         forms.append(Form(f'topk_{short(dims)}_{axis}_{k}', 'TopK', [x(dims), const([k])], {'axis': axis},
                           each_input(1),
                           outputs=2))
-    for dims, axis in [('m=256 n=256', 1), ('m=256 n=256', 0), ('k=65536', 0), ('b=32 s=64 c=32', 1), ('m=1 50257', 1)]:
+    for dims, axis in [('m=256 n=256', 1), ('m=256 n=256', 0), ('k=65536', 0), ('b=32 s=64 c=32', 1), ('m=1 50257', 1),
+                       ('b=8 s=512', 1)]:
         forms.append(Form(f'cumsum_{short(dims)}_{axis}', 'CumSum', [x(dims), const(axis)], {}, each_input(1)))
     forms.append(Form('cumsum_reverse_256x256', 'CumSum', [x('m=256 n=256'), const(1)], {'reverse': 1, 'exclusive': 1},
                       each_input(1)))

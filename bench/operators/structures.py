@@ -131,5 +131,7 @@ FORMS += [grid_sample(mode, padding, 'n=1 32 h=32 w=32', (48, 48))
           for mode, padding in [('bilinear', 'zeros'), ('bilinear', 'border'), ('nearest', 'zeros'),
                                 ('bicubic', 'zeros'), ('bilinear', 'reflection')]]
 FORMS += [Form('gridsample_few_channels', 'GridSample', [x('n=1 3 h=128 w=128'), x('n=1 oh=128 ow=128 2')],
-               {'mode': 'bilinear'}, each_output(8), results=[[1, 3, 128, 128]])]
+               {'mode': 'bilinear'}, each_output(8), results=[[1, 3, 128, 128]]),
+          Form('gridsample_deformable', 'GridSample', [x('n=8 32 h=64 w=64'), x('n=8 oh=300 4 2')],
+               {'mode': 'bilinear'}, each_output(8), results=[[8, 32, 300, 4]])]
 FORMS += detection() + random_forms() + signal_forms() + rope()
