@@ -1,5 +1,5 @@
 // Expects: operators on leaves. Guarantees: no rule of the table below applies. Each rule replaces a value by one that
-// is never worse and equal bit for bit, but for the order of sums, which every schedule chooses.
+// is never worse and equal bit for bit.
 #include <algorithm>
 
 #include "ir/layout.h"
@@ -133,28 +133,6 @@ std::optional<Expr> out_of_layout(const Expr& x, const Layout& layout, Builder& 
   }
   return reshape(permute_dims(reshape(x, std::move(present), b), std::move(order), b), layout.to_plain(dims), b);
 }
-// A row times a transposed matrix, such as a query times all keys, is the matrix times a column. Transposing a row
-// moves no element. A constant matrix is transposed, and stored for its products, when the program is compiled.
-std::optional<Expr> row_times_transposed(const Site& site) {
-  const Call* permuted = site.arg_call(1, ops::kPermuteDims);
-  const std::vector<Expr>*row = known_shape(site.call.args[0].type()), *shape = known_shape(site.value.type());
-  const std::vector<Expr>* matrix = permuted ? known_shape(permuted->args[0].type()) : nullptr;
-  const size_t rank = row ? row->size() : 0;
-  if (!matrix || !shape || rank < 2 || matrix->size() != rank || permuted->args[0].is<Constant>()) return std::nullopt;
-  std::vector<int64_t> axes = axes_of(*permuted, rank);
-  if (!is_int((*row)[rank - 2], 1) || is_int((*matrix)[rank - 2], 1)) return std::nullopt;
-  std::swap(axes[rank - 2], axes[rank - 1]);
-  if (!std::is_sorted(axes.begin(), axes.end())) return std::nullopt;
-  // A matrix that several rows share is read once where it is transposed.
-  for (size_t d = 0; d + 2 < rank; ++d) {
-    if (equal_dims((*row)[d], (*matrix)[d]) != Verdict::kProven) return std::nullopt;
-  }
-  std::vector<Expr> column = *row;
-  std::swap(column[rank - 2], column[rank - 1]);
-  Expr product = site.builder.op("matmul", {permuted->args[0], reshape(site.call.args[0], column, site.builder)},
-                                 read_attrs<MatmulAttrs>(site.call.attrs));
-  return reshape(product, *shape, site.builder);
-}
 std::optional<Expr> reshape_reshape(const Site& site) {
   const Call* inner = site.arg_call(0, ops::kReshape);
   if (!inner) return std::nullopt;
@@ -178,52 +156,6 @@ std::optional<Expr> constant_right(const Site& site) {
   if (!site.call.args[0].is<Constant>() || site.call.args[1].is<Constant>()) return std::nullopt;
   return call(site.call.callee, {site.call.args[1], site.call.args[0]}, site.call.attrs, site.value.type(),
               site.value.span());
-}
-
-// Sums the products of rows of both operands: x[..., m, k] * y[n, k].
-Expr product_of_rows(const Expr& x, const Expr& y, Builder& b) {
-  return b.op("einsum", {tuple({x, y})}, EinsumAttrs{.subscripts = "...mk,nk->...mn"});
-}
-// Returns the dims of the operands of a product of float32 matrices, the right one being a single matrix.
-std::optional<std::pair<std::vector<Expr>, std::vector<Expr>>> dims_of_product(const Site& site) {
-  const std::vector<Expr>*x = known_shape(site.call.args[0].type()), *y = known_shape(site.call.args[1].type());
-  auto is_float = [](const Expr& e) { return tensor_dtype(e.type()) == kFloat32; };
-  if (!x || !y || x->size() < 2 || y->size() != 2 || !std::ranges::all_of(site.call.args, is_float))
-    return std::nullopt;
-  if (!is_float(site.value)) return std::nullopt;
-  return std::pair{*x, *y};
-}
-// Returns whether the value will be constant: weights of recurrent layers are parts of one until they are folded.
-bool follows_from_constants(const Expr& value, const Site& site) {
-  if (value.is<Constant>() || value.is<ShapeExpr>() || value.is<IntImm>()) return true;
-  if (const Tuple* all = value.as<Tuple>())
-    return std::ranges::all_of(all->items, [&](const Expr& item) { return follows_from_constants(item, site); });
-  const Binding* binding = find_value(site.bindings, value.get());
-  if (!binding) return false;
-  if (!binding->value.is<Call>()) return !binding->value.is<Var>() && follows_from_constants(binding->value, site);
-  return std::ranges::all_of(binding->value.as<Call>()->args,
-                             [&](const Expr& arg) { return follows_from_constants(arg, site); });
-}
-// A single row, or a few, take less time than a transpose. Their products are summed along the matrix's own rows.
-std::optional<Expr> few_rows(const Site& site) {
-  constexpr int64_t kFewRows = 8;
-  const Call* transposed = site.arg_call(1, ops::kPermuteDims);
-  auto dims = dims_of_product(site);
-  if (!dims || !transposed || follows_from_constants(transposed->args[0], site)) return std::nullopt;
-  auto rows = as_int(dims->first[dims->first.size() - 2]);
-  if (dims->first.size() > 2 || !rows || *rows >= kFewRows || axes_of(*transposed, 2)[0] != 1) return std::nullopt;
-  return product_of_rows(site.call.args[0], transposed->args[0], site.builder);
-}
-// Fewer columns than a vector has lanes are summed along rows, too, if the matrix is constant and so transposed once.
-std::optional<Expr> few_columns(const Site& site) {
-  constexpr int64_t kFewColumns = 4, kFewestSummed = 16, kFewestRows = 64;
-  auto dims = dims_of_product(site);
-  if (!dims || !site.call.args[1].is<Constant>()) return std::nullopt;
-  auto columns = as_int(dims->second[1]), summed = as_int(dims->second[0]);
-  auto rows = as_int(dims->first[dims->first.size() - 2]);
-  if (*columns < 2 || *columns >= kFewColumns || *summed < kFewestSummed || rows.value_or(kFewestRows) < kFewestRows)
-    return std::nullopt;
-  return product_of_rows(site.call.args[0], permute_dims(site.call.args[1], {1, 0}, site.builder), site.builder);
 }
 
 constexpr Rule kRules[] = {
@@ -252,11 +184,6 @@ constexpr Rule kRules[] = {
     {"permute_identity", ops::kPermuteDims, "axes in order: x", permute_identity},
     {"permute_as_reshape", ops::kPermuteDims, "only axes of extent 1 move: a reshape", permute_as_reshape},
     {"permute_permute", ops::kPermuteDims, "two permutations are one", permute_permute},
-    {"few_rows", ops::kMatmul, "few rows times a transposed matrix: sums along its rows", few_rows},
-    {"few_columns", ops::kMatmul, "many rows times few constant columns: sums along rows of the transposed matrix",
-     few_columns},
-    {"row_times_transposed", ops::kMatmul, "a row times a transposed matrix is the matrix times a column",
-     row_times_transposed},
     {"concat_one", ops::kConcat, "a concatenation of one tensor is the tensor", concat_one},
 };
 

@@ -32,7 +32,7 @@ class Narrower final : public Rewriter {
   Expr expr(const Expr& e) override {
     if (counts(e)) return cast_to(counts_.at(e.get()), kInt64);
     const Binary* node = e.as<Binary>();
-    if (node && info(node->op).compares && is_wide(node->a) && fits(node->a) && fits(node->b) && !loads(e))
+    if (node && info(node->op).compares && is_wide(node->a) && fits(node->a) && fits(node->b) && !has_elements(e))
       return binary(node->op, narrow(node->a), narrow(node->b), e.span());
     if (const BufferLoad* load = e.as<BufferLoad>()) {
       BufferLoad copy = *load;
@@ -85,10 +85,10 @@ class Narrower final : public Rewriter {
          [&](const Ref<IntImm>& number) { result = result && number->value == static_cast<int32_t>(number->value); });
     return result;
   }
-  // Elements may be as large as their dtype; only those that are indices are small.
-  static bool loads(const Expr& e) {
+  // Elements, and variables that may hold some, may be as large as their dtype; only those that are indices are small.
+  bool has_elements(const Expr& e) const {
     bool result = false;
-    walk(e, [&](const BufferLoad&) { result = true; });
+    walk(e, [&](const BufferLoad&) { result = true; }, [&](const Ref<Var>& var) { result = result || !counts(var); });
     return result;
   }
   Expr narrow(const Expr& e) {
