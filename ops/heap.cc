@@ -78,8 +78,8 @@ Expr groups_of(const Expr& n) { return simplify(floor_div(n, kGroup)); }
 // Returns whether a group's least key may be unknown: a NaN hides the other elements of its group where it comes last.
 bool has_unknown_keys(DType dtype, bool descending) { return dtype.is_float() && !descending; }
 
-// Adds the stages that tell of each group a key that none of its elements' is less than, its least one if that is
-// known.
+// Adds the stages that tell of each group a key with its first element, if that is known, and a position that is not
+// behind the element's own.
 Buffer least_keys(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
   const std::vector<Expr>& shape = buffer_type(x).shape;
   const DType dtype = buffer_type(x).dtype;
@@ -100,7 +100,7 @@ struct KeyRows {
   Buffer keys;  // the result
   Expr n, k;
   std::optional<Buffer> least = {};  // of each group
-  std::optional<Buffer> few = {};    // keys of candidates, those of k groups and of what is in none at most
+  std::optional<Buffer> few = {};    // keys of candidates, and one that is not
   std::optional<Buffer> all = {}, scratch = {};
 
   // Returns the statements that select from a row.
@@ -118,8 +118,8 @@ struct KeyRows {
   static constexpr int64_t kMostSelected = 4;  // a quarter of the elements: of more all are sorted
 
  private:
-  // There are k keys up to the k-th least one of groups, the bound, and those are in k groups, or in groups whose least
-  // key is unknown.
+  // There are k elements up to the k-th least one of groups, the bound: whatever their positions are, so those with an
+  // equal element count, too. All are in groups whose least element is not behind the bound, or is unknown.
   Stmt from_groups(const Selection& selection, const Place& place, const Item& key) const {
     LocalScalar found("found", kInt64), bound("bound", kInt64);
     VarRef group = make_dim("group"), within = make_dim("within"), rest = make_dim("rest");
@@ -136,7 +136,7 @@ struct KeyRows {
       return select(equal(key_of_group, lowest(kInt64)), highest(kInt64), key_of_group);
     };
     return seq({selection.run(known_least, count), found.declared(), bound.declared(), found.set(int_imm(0)),
-                bound.set(selection.bound()),
+                bound.set(behind_equal_keys(selection.bound())),
                 loop(group, count, when(load(*least, place(group)) <= bound.get(), of_group)), of_rest,
                 selection.run([&](const Expr& c) { return load(*few, place(c)); }, found.get()), selection.in_order()});
   }
@@ -162,8 +162,7 @@ Buffer selected_keys(ComputeBuilder& b, const Buffer& x, int64_t axis, const Exp
   const bool is_known = known && wanted;
   if (is_known ? *known >= kGroup * kFewestGroups && *wanted <= *known / kGroup : true) {
     rows.least = least_keys(b, x, axis, descending);
-    Expr most = has_unknown_keys(buffer_type(x).dtype, descending) ? n + 1 : min(k * kGroup + kGroup, n + 1);
-    rows.few = b.buffer("few", kInt64, with_item(shape, axis, simplify(most)));
+    rows.few = b.buffer("few", kInt64, with_item(shape, axis, simplify(n + 1)));
   }
   if (!is_known) {  // the run tells which way takes less
     rows.all = b.buffer("all", kInt64, shape);

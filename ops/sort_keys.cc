@@ -32,6 +32,8 @@ Expr sort_key(const Expr& element, const Expr& position, bool descending) {
 
 Expr position_of_key(const Expr& key) { return binary(BinaryOp::kBitAnd, key, int_imm(kPositions - 1)); }
 
+Expr behind_equal_keys(const Expr& key) { return binary(BinaryOp::kBitOr, key, int_imm(kPositions - 1)); }
+
 namespace {
 
 constexpr int64_t kRun = 32;  // keys that are sorted by counting, for each one, those that come before it
