@@ -23,8 +23,8 @@
 //
 //   OpRow::layouts (ir/op.h)     says in which layouts an operator can compute, and how much faster (ops/layouts.h)
 //   passes/choose_layouts.cc     chooses for a whole graph, by the cost of each edge, and writes the transforms
-//   passes/fold_layout.cc        moves constants to their layouts, byte by byte, so that weights are packed for any
-//   target annotation<"layouts">()      tells the rules of tir/rules/ which axis of a kernel's block has which role
+//   passes/fold_layout.cc        moves constants to their layouts, byte by byte, for any target
+//   tir/analysis/block_layouts.h tells the rules of tir/rules/ which axis of a kernel's block has which role
 #pragma once
 #include <string_view>
 

@@ -182,7 +182,8 @@ class MatrixProduct {
     right_ = ends_x ? &x : &y;
   }
 
-  // Returns nullopt where it is no such product, and where the operands lie well for a product in one pass.
+  // Returns nullopt for an einsum that is no product of matrices, whose operands need no transpose for one, or that has
+  // too few rows, columns or summed elements to gain.
   std::optional<Expr> run(Builder& b) {
     if (!sort_labels() || !has_whole_dims(*left_) || !has_whole_dims(*right_)) return std::nullopt;
     const std::vector<Label> left = joined(batch_of(*left_), rows_, summed_);

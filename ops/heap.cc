@@ -95,7 +95,7 @@ Buffer least_keys(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descend
   });
 }
 
-// What selects keys of rows along an axis, and the buffers for it.
+// The selection of the first k keys of each row, with its buffers.
 struct KeyRows {
   Buffer keys;  // the result
   Expr n, k;

@@ -20,7 +20,7 @@ struct LayoutQuestion {
   std::vector<std::optional<Layout>> layouts;
 };
 
-// Another form of the call, on tensors in these layouts. What it computes at a layout's padding may be anything.
+// Another form of the call, on tensors in these layouts. Padded places of its result hold any values.
 struct LayoutOffer {
   std::vector<std::optional<Layout>> operands;  // by tensor argument; none: the plain order
   Layout result;

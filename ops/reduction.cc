@@ -219,7 +219,7 @@ Type infer_scan(const OpCall& op) {
   if (attrs.axis) normalize_axis(op, *attrs.axis, op.rank(0));
   return tensor_type(attrs.axis ? op.shape(0) : std::vector<Expr>{product(op.shape(0))}, dtype);
 }
-// What a scan goes through: the positions of its steps, elements, and results to store and to load.
+// How a scan reads and writes one row: where each step is, the element there, and the result.
 struct Row {
   std::function<Expr(const Expr& step)> position;
   std::function<Expr(const Expr& position)> element;

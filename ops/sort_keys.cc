@@ -57,7 +57,8 @@ struct KeySort {
   Expr get(const Buffer& from, const Expr& along) const { return load(from, place(along)); }
   Stmt set(const Buffer& to, const Expr& along, const Expr& key) const { return store(to, key, place(along)); }
 
-  // Sorts each run by the ranks of its keys, all of which differ. What a run has not is larger than any key.
+  // Sorts each run by the ranks of its keys, all of which differ. The last run may be short: the places it lacks hold a
+  // number above all keys.
   Stmt sort_runs() const {
     auto local = [](const char* name) { return make_buffer(name, kInt64, {int_imm(kRun)}, "local"); };
     Buffer own = local("own"), rank = local("rank");

@@ -28,6 +28,12 @@ constexpr const char* kDecision = "block";
 
 using Layouts = std::vector<std::optional<Layout>>;  // by tensor argument
 
+int64_t largest_block(const Layout& layout) {
+  int64_t block = 1;
+  for (size_t axis = 0; axis < layout.axes().size(); ++axis) block = std::max(block, layout.block_of(axis));
+  return block;
+}
+
 // Returns whether a rule of the user's is for the operator, or decides how it is scheduled.
 bool has_rule_for(const std::string& op, const PassContext& context) {
   return std::ranges::any_of(context.schedules, [&](const ScheduleRule& rule) {
@@ -103,7 +109,7 @@ class LayoutChoice {
       Option& option = options_[i];
       option.is_taken = taken[i];
       if (option.is_decision) {
-        const int64_t block = block_of(option);
+        const int64_t block = largest_block(option.result);
         decide(kRule, kDecision, option.var, context_, {0, block}, by_formula[i] ? block : 0,
                option.is_expected ? std::optional<AttrValue>(block) : std::nullopt);
       }
@@ -203,13 +209,6 @@ class LayoutChoice {
   }
   void add_plain_uses(const Expr& value) {
     for (const VarRef& var : free_vars(value)) add_use(var, {});
-  }
-
-  static int64_t block_of(const Option& option) {
-    int64_t block = 1;
-    for (size_t axis = 0; axis < option.result.axes().size(); ++axis)
-      block = std::max(block, option.result.block_of(axis));
-    return block;
   }
 
   // Returns which options are taken.
@@ -356,12 +355,10 @@ class LayoutWriter final : public GraphRewriter {
                     const std::string& why) const {
     const KernelRule* rule = kernel_of(call.name(), context_);
     if (!rule || !context_.claimed) return;
-    int64_t block = 1;
-    for (size_t axis = 0; axis < layout.axes().size(); ++axis) block = std::max(block, layout.block_of(axis));
     std::string note = fmt::format(
         "it reads the image in the plain order and is not fused with what makes it in blocks of {} channels: {}; "
         "S.use(\"image_layout\", block=0), with at= for one convolution, keeps images in the plain order",
-        block, why);
+        largest_block(layout), why);
     context_.claimed({binding.var.span(), call.name(), fmt::format("kernel '{}'", rule->name), "", std::move(note)});
   }
 

@@ -24,7 +24,7 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 
 constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
 constexpr int64_t kFewestWholeLanes = 8;      // of a transpose's tile that leaves no rest; shorter ones cost more
-constexpr int kGatheringBits = 512;           // vectors that gather faster than a loop does, with masks
+constexpr int kMaskedBits = 512;              // of vectors with masks, which also gather faster than a loop does
 constexpr int kFewestGatheredBits = 32;       // of elements that an instruction gathers
 constexpr int64_t kScanVectors = 4;           // side by side, where each step of a scan goes to another row
 constexpr int64_t kSymbolicScanVectors = 2;   // that many where a vector more may be masked out whole

@@ -130,7 +130,7 @@ bool gathers_in_lanes(const BufferStore& store, const std::vector<BufferLoad>& a
                        buffer_type(access.buffer).dtype.bits >= kFewestGatheredBits;
     return is_gathered || is_lane_stride(strides.of(access, axis));
   });
-  return fits && stored && is_int(*stored, 1) && target.vector_bits >= kGatheringBits;
+  return fits && stored && is_int(*stored, 1) && target.vector_bits >= kMaskedBits;
 }
 
 // Returns the most vectors of a piece, a power of two.
@@ -197,15 +197,10 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   return plan;
 }
 
-// Distributes the outer loops, as many as keep all threads busy. The others stay loops, in which an index is a sum: of
-// fused ones each digit is a division.
+// Distributes the outer loops, as many as keep all threads busy.
 static void distribute(Schedule& sch, Loops outer, const ElementwisePlan& plan) {
-  if (!plan.parallel) return;
-  size_t count = 0;
-  for (int64_t shares = 1; count < outer.size() && shares < cost_model::kLoopShares; ++count)
-    shares *= extent_of(sch, outer[count]).value_or(1);
-  outer.resize(count);
-  fuse_parallel(sch, outer, true);
+  outer.resize(enough_for_threads(sch, outer, cost_model::kLoopShares));
+  if (plan.parallel) fuse_parallel(sch, outer);
 }
 
 // Orders the loops, from the outside: those of other axes and tiles of rows, which threads share, tiles of columns, and

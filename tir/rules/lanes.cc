@@ -155,6 +155,13 @@ void keep_in_registers(Schedule& sch, const Loops& unrolled, const Loops& lanes)
   for (const LoopRV& loop : lanes) sch.apply(Vectorize{loop});
 }
 
+size_t enough_for_threads(const Schedule& sch, const Loops& loops, int64_t most_shares) {
+  size_t count = 0;
+  for (int64_t shares = 1; count < loops.size() && shares < most_shares; ++count)
+    shares *= extent_of(sch, loops[count]).value_or(1);
+  return count;
+}
+
 void fuse_parallel(Schedule& sch, const Loops& loops, bool parallel) {
   if (loops.empty()) return;
   LoopRV all = fused(sch, loops);

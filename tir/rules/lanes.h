@@ -92,6 +92,9 @@ LoopRV fused(Schedule& schedule, const Loops& loops);
 void unroll(Schedule& schedule, const Loops& loops);
 // Keeps a tile in registers: unrolls the first loops, whose iterations are vectors, and vectorizes the others.
 void keep_in_registers(Schedule& schedule, const Loops& unrolled, const Loops& lanes);
+// Returns how many of the loops, from the outside, have enough iterations for all threads. The others stay loops of
+// their own, whose border is cut off, and in which an index is a sum: of fused ones each digit is a division.
+size_t enough_for_threads(const Schedule& schedule, const Loops& loops, int64_t most_shares);
 // Fuses the loops, and runs the result on all threads if `parallel`. Does nothing if there are none.
 void fuse_parallel(Schedule& schedule, const Loops& loops, bool parallel = true);
 

@@ -12,9 +12,6 @@ namespace relaxc {
 
 namespace {
 
-// Vectors of as many bits have masked instructions.
-constexpr int kMaskedBits = 512;
-
 // Returns the stride between the lanes of a tile of that many columns anywhere on the axis. Blocked layouts have one,
 // although the axis as a whole has none.
 std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
@@ -175,15 +172,6 @@ bool is_parallel(const Nest& nest, const Target& target) {
   return !is_small(nest.spatial_extents(), target, work);
 }
 
-// Returns how many of the loops, from the outside, have enough iterations for all threads. The others stay loops of
-// their own, whose border is cut off.
-size_t enough_for_threads(const Schedule& sch, const Loops& loops, int64_t most_shares) {
-  size_t count = 0;
-  for (int64_t shares = 1; count < loops.size() && shares < most_shares; ++count)
-    shares *= extent_of(sch, loops[count]).value_or(1);
-  return count;
-}
-
 // Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
 // reduction; the tile. Neighbouring row tiles reuse columns; windows go through the image in its order.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
@@ -324,7 +312,7 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
     choose_rows(plan, nest, loads, target, decisions);
     if (plan.window > 0 && makes_operand) choose_band(plan, nest, decisions);
     // A mask costs a product nothing, and other operations an instruction.
-    bool has_masks = target.vector_bits >= kMaskedBits && (plan.band || is_contraction(*block));
+    bool has_masks = target.vector_bits >= cost_model::kMaskedBits && (plan.band || is_contraction(*block));
     plan.masks_columns =
         has_masks && plan.window > 0 && plan.row_axis && !as_int(nest.axes[*plan.column_axis].domain.extent);
   } else {
