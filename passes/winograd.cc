@@ -91,59 +91,95 @@ Expr transform_weight(const Expr& weight, int64_t filters, int64_t channels, int
   return reshape(product, int_imms({kPatch, kPatch, filters / columns, channels, columns}), b);
 }
 
+using Exprs = std::vector<Expr>;
+
+Exprs joined(const std::vector<Exprs>& parts) {
+  Exprs result;
+  for (const Exprs& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+Exprs with_first(const Expr& first, Exprs axes) {
+  axes.front() = first;
+  return axes;
+}
+Exprs with_last(Exprs axes, const Expr& last) {
+  axes.back() = last;
+  return axes;
+}
+
+// In stages, each a block:
+//   pixels    of the padded image, six rows for each row of patches: [6, rows, x, C]
+//   columns   patches transformed along y, those side by side share a column: [6, rows, x, C]
+//   patches   and along x: [6, 6, patch, C]
+//   products  with the weights [6, 6, F / columns, C, columns], over channels: [6, 6, patch, F]
+//   rows, result: transformed back along y and x.
+// Rows of patches are counted through all images of the batch, and patches through all rows: a register tile may hold
+// the end of a row and the start of the next one. Images of an unknown size have an axis each for images, rows and the
+// patches of a row instead, so that these can be cut into tiles of a known size.
 struct Winograd {
-  std::vector<Expr> data, out;  // [N, C / lanes, H, W, lanes]
-  int64_t top, left;            // padding
+  Exprs data, out;    // [N, C / lanes, H, W, lanes]
+  int64_t top, left;  // padding
   int64_t channels, filters, columns;
 
-  // In stages, each a block:
-  //   pixels    of the padded image, six rows for each row of patches: [6, rows, x, C]
-  //   columns   patches transformed along y, those side by side share a column: [6, rows, x, C]
-  //   patches   and along x: [6, 6, patch, C]
-  //   products  with the weights [6, 6, F / columns, C, columns], over channels: [6, 6, patch, F]
-  //   rows, result: transformed back along y and x.
-  // Rows of patches are counted through all images of the batch, and patches through all rows.
+  bool is_known = as_int(out[2]) && as_int(out[3]);
+  Expr rows_of_image = ceil_div(out[2], kTile), across = ceil_div(out[3], kTile);
+  Exprs rows = is_known ? Exprs{out[0] * rows_of_image} : Exprs{out[0], rows_of_image};
+  Expr six = int_imm(kPatch), c = int_imm(channels), f = int_imm(filters);
+
+  static Exprs six_of(const std::function<Expr(int64_t)>& value) {
+    Exprs result;
+    for (int64_t i = 0; i < kPatch; ++i) result.push_back(value(i));
+    return result;
+  }
+  Exprs with_patch(const Expr& first, const Expr& second, const Expr& last) const {
+    Exprs patch = is_known ? Exprs{rows[0] * across} : Exprs{rows[0], rows[1], across};
+    return joined({{first, second}, patch, {last}});
+  }
+
+  Buffer patches_of(const Buffer& x, ComputeBuilder& b) const {
+    int64_t lanes = *as_int(data[4]);
+    Exprs dims = joined({{six}, rows, {across * kTile + (kPatch - kTile), c}});
+    Buffer pixels = b.compute(winograd::kPixels, kFloat32, dims, [&](Axes i) {
+      Expr image = is_known ? floor_div(i[1], rows_of_image) : i[1];
+      Expr row = is_known ? floor_mod(i[1], rows_of_image) : i[2];
+      Expr channel = i.back(), py = row * kTile + i[0] - top, px = i[i.size() - 2] - left;
+      Expr inside = py >= int_imm(0) && py < data[2] && px >= int_imm(0) && px < data[3];
+      Expr pixel = load(x, {image, floor_div(channel, lanes), py, px, floor_mod(channel, lanes)});
+      return if_then_else(inside, pixel, zero(kFloat32));
+    });
+    Buffer transformed = b.compute(winograd::kColumns, kFloat32, dims, [&](Axes i) {
+      auto pixel = [&](int64_t y) { return load(pixels, with_first(int_imm(y), i)); };
+      return choose(i[0], patch_transform(six_of(pixel)));
+    });
+    return b.compute(winograd::kPatches, kFloat32, with_patch(six, six, c), [&](Axes i) {
+      Exprs row = is_known ? Exprs{floor_div(i[2], across)} : Exprs{i[2], i[3]};
+      Expr first = is_known ? floor_mod(i[2], across) : i[4];
+      auto column = [&](int64_t s) { return load(transformed, joined({{i[0]}, row, {first * kTile + s, i.back()}})); };
+      return choose(i[1], patch_transform(six_of(column)));
+    });
+  }
+
   PrimFuncRef program() const {
     ComputeBuilder b;
     Buffer x = b.input("data", kFloat32, data);
     Buffer u = b.input("weight", kFloat32, int_imms({kPatch, kPatch, filters / columns, channels, columns}));
-    Expr rows_of_image = ceil_div(out[2], kTile), across = ceil_div(out[3], kTile), rows = out[0] * rows_of_image;
-    Expr six = int_imm(kPatch), c = int_imm(channels), f = int_imm(filters);
-    int64_t lanes = *as_int(data[4]);
-    auto six_of = [](const std::function<Expr(int64_t)>& value) {
-      std::vector<Expr> result;
-      for (int64_t i = 0; i < kPatch; ++i) result.push_back(value(i));
-      return result;
-    };
-    Expr width = across * kTile + (kPatch - kTile);
-    Buffer pixels = b.compute(winograd::kPixels, kFloat32, {six, rows, width, c}, [&](Axes i) {
-      Expr py = floor_mod(i[1], rows_of_image) * kTile + i[0] - top, px = i[2] - left;
-      Expr inside = py >= int_imm(0) && py < data[2] && px >= int_imm(0) && px < data[3];
-      Expr pixel = load(x, {floor_div(i[1], rows_of_image), floor_div(i[3], lanes), py, px, floor_mod(i[3], lanes)});
-      return if_then_else(inside, pixel, zero(kFloat32));
-    });
-    Buffer transformed = b.compute(winograd::kColumns, kFloat32, {six, rows, width, c}, [&](Axes i) {
-      auto pixel = [&](int64_t y) { return load(pixels, {int_imm(y), i[1], i[2], i[3]}); };
-      return choose(i[0], patch_transform(six_of(pixel)));
-    });
-    Buffer patches = b.compute(winograd::kPatches, kFloat32, {six, six, rows * across, c}, [&](Axes i) {
-      Expr row = floor_div(i[2], across), first = floor_mod(i[2], across) * kTile;
-      auto column = [&](int64_t s) { return load(transformed, {i[0], row, first + s, i[3]}); };
-      return choose(i[1], patch_transform(six_of(column)));
-    });
-    Buffer products = b.reduce(
-        "winograd", kFloat32, {six, six, rows * across, f}, {c}, zero(kFloat32), combine_sum, [&](Axes i, Axes r) {
-          Expr weight = load(u, {i[0], i[1], floor_div(i[3], columns), r[0], floor_mod(i[3], columns)});
-          return load(patches, {i[0], i[1], i[2], r[0]}) * weight;
+    Buffer patches = patches_of(x, b);
+    Buffer products =
+        b.reduce("winograd", kFloat32, with_patch(six, six, f), {c}, zero(kFloat32), combine_sum, [&](Axes i, Axes r) {
+          Expr filter = i.back();
+          Expr weight = load(u, {i[0], i[1], floor_div(filter, columns), r[0], floor_mod(filter, columns)});
+          return load(patches, with_last(i, r[0])) * weight;
         });
-    Buffer back = b.compute(winograd::kRows, kFloat32, {int_imm(kTile), six, rows * across, f}, [&](Axes i) {
-      auto product = [&](int64_t r) { return load(products, {int_imm(r), i[1], i[2], i[3]}); };
+    Buffer back = b.compute(winograd::kRows, kFloat32, with_patch(int_imm(kTile), six, f), [&](Axes i) {
+      auto product = [&](int64_t r) { return load(products, with_first(int_imm(r), i)); };
       return choose(i[0], result_transform(six_of(product)));
     });
     Buffer result = b.compute(winograd::kResult, kFloat32, out, [&](Axes i) {
-      Expr row = i[0] * rows_of_image + floor_div(i[2], kTile), filter = i[1] * lanes + i[4];
-      Expr patch = row * across + floor_div(i[3], kTile);
-      auto part = [&](int64_t s) { return load(back, {floor_mod(i[2], kTile), int_imm(s), patch, filter}); };
+      Expr row = floor_div(i[2], kTile), at = floor_div(i[3], kTile), filter = i[1] * *as_int(data[4]) + i[4];
+      Exprs patch = is_known ? Exprs{(i[0] * rows_of_image + row) * across + at} : Exprs{i[0], row, at};
+      auto part = [&](int64_t s) {
+        return load(back, joined({{floor_mod(i[2], kTile), int_imm(s)}, patch, {filter}}));
+      };
       return choose(floor_mod(i[3], kTile), result_transform(six_of(part)));
     });
     return with_op_name(b.finish({result}), winograd::kOp);

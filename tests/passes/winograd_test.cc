@@ -136,6 +136,25 @@ TEST_CASE("winograd: symbolic images", "[passes]") {
   std::vector<ImageSizes> images = {{1, 7, 7}, {2, 9, 13}, {1, 1, 1}, {1, 3, 61}, {3, 14, 2}, {0, 5, 5}, {1, 30, 58}};
   check({32, 48}, images, "host");
   check({32, 32, {0, 1, 2, 1}}, {{2, 7, 9}, {1, 3, 2}}, "x86-64-v3");
+  check({32, 16, {1, 1, 1, 1}, "2,h,22"}, {{2, 37, 22}, {2, 2, 22}}, "host");
+  check({32, 32, {1, 1, 1, 1}, "n,18,w", false}, {{2, 18, 5}, {1, 18, 70}}, "x86-64-v2");
+}
+
+// What a group of patches needs does not grow with the images, and its planes are a known number of elements apart.
+TEST_CASE("winograd: groups of symbolic images have a known size", "[passes]") {
+  Graph g({}, 1);
+  IRModule module = g.finish(g.op("nn.conv2d", {g.input("n,32,h,w"), g.weights("32,32,3,3")}, {{"padding", 1}}));
+  CompileSettings settings;
+  settings.target = "x86-64-v4";
+  settings.passes = "simplify,kernels,destination_passing,lower_kernels";
+  std::vector<PrimFuncRef> programs = winograd_programs(run_pipeline(module, settings));
+  REQUIRE(programs.size() == 1);
+  int64_t memories = 0;
+  walk(programs[0], [&](const AllocBuffer& alloc) {
+    ++memories;
+    for (const Expr& dim : buffer_type(alloc.buffer).shape) CHECK(as_int(dim));
+  });
+  CHECK(memories > 2);
 }
 
 TEST_CASE("winograd: known images, any batch", "[passes]") {

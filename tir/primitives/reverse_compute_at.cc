@@ -76,6 +76,23 @@ Nodes makers_of(Nodes blocks, const Buffer& buffer) {
   return blocks;
 }
 
+// Returns the block's axes in the ranges, or in their domains.
+RunningVars running_axes(const TreeNode* block, const AxisRanges& ranges) {
+  RunningVars vars;
+  for (size_t a = 0; a < block->axes().size(); ++a) {
+    const IterVar& axis = block->axes()[a];
+    vars.emplace(axis.var.get(), a < ranges.size() ? ranges[a].value_or(axis.domain) : axis.domain);
+  }
+  return vars;
+}
+
+std::vector<Range> region_over(const TreeNode* block, const BufferRegion& read, const RunningVars& vars) {
+  std::vector<Range> result;
+  for (size_t d = 0; d < read.ranges.size(); ++d)
+    result.push_back(range_over(read.ranges[d], buffer_type(read.buffer).shape[d], vars, block->tree->facts));
+  return result;
+}
+
 // Returns whether the axes have no part in where the range is, so that it restricts none of them.
 bool is_fixed(const Range& range, const TreeNode* block) {
   return !mentions_axes(range.min, block) && !mentions_axes(range.extent, block);
@@ -93,7 +110,8 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
     why = message("cannot prove that an iteration of loop '{}' makes a box of '{}'", loop, buffer);
   } else if (!exact) {
     why = message("block '{}' reads '{}' at more than one place for each element", block, buffer);
-  } else if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr))) {
+  } else if (!writes_all(makers, buffer, nullptr, region_over(block, read, running_axes(block, {})))) {
+    // The block takes all values of its axes, of which bounds over its loops say less where these end at a minimum.
     why = message("cannot prove that block '{}' reads only elements of '{}' that its producers write", block, buffer);
   } else {
     return ranges;
@@ -105,19 +123,12 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
 // of that one where it reads several elements at each point.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
-  RunningVars vars;
-  for (size_t a = 0; a < ranges.size(); ++a) {
-    const IterVar& axis = block->axes()[a];
-    vars.emplace(axis.var.get(), ranges[a].value_or(axis.domain));
-  }
+  RunningVars vars = running_axes(block, ranges);
   for (const BufferRegion& other : block->block->reads) {
     Nodes makers = makers_of(producers, other.buffer);
     bool is_exact = std::ranges::all_of(other.ranges, [](const Range& range) { return is_int(range.extent, 1); });
     if ((same_node(other.buffer, solved) && is_exact) || makers.empty()) continue;
-    std::vector<Range> needed;
-    for (size_t d = 0; d < other.ranges.size(); ++d)
-      needed.push_back(range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts));
-    if (!writes_all(makers, other.buffer, loop, needed))
+    if (!writes_all(makers, other.buffer, loop, region_over(block, other, vars)))
       return message("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads", loop,
                      other.buffer, block);
   }

@@ -33,6 +33,7 @@ constexpr int64_t kMostSymbolicRows = 8;      // there is code for each number o
 constexpr int64_t kMostBandedRows = 4;        // the same of a product in bands, whose epilogue is long in each of them
 constexpr int64_t kMostPixelRows = 4;         // of a convolution's tile, which has columns, too
 constexpr int64_t kMostSymbolicColumns = 14;  // the same, or patches of Winograd's, where each number left has its code
+constexpr int64_t kPatchesOfRow = 4;          // in a register tile of Winograd's, where images have an unknown size
 constexpr int64_t kMostFilterVectors = 4;     // side by side
 constexpr int kSideBySide = 2;                // vectors of columns of a tile, panels of a tile
 constexpr int64_t kMostColumnVectors = 4;     // of a reduction's tile, that users and tuners may choose

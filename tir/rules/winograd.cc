@@ -1,13 +1,19 @@
-// The schedule of Winograd convolutions (passes/winograd.h) as primitives. Rows of patches form groups, whose
-// transformed patches and products stay in the L2 cache:
+// The schedule of Winograd convolutions (passes/winograd.h) as primitives. Patches form groups, whose transformed
+// patches and products stay in the L2 cache:
 //
 //   for group:
 //     for row, channel block: for x: pixels, columns (in registers);  for patch: patches    vectors along channels
 //     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
 //     for patch, filter block: rows (in registers), result            with the elementwise operators after it
 //
-// Any extents are allowed. Groups are whole, so that only widths and heights that are not multiples of 4 need
-// conditions. If there are many groups, they are distributed over threads, otherwise the loops inside of a group are.
+// Any extents are allowed. Where images have a known size, groups are equally many whole rows of patches, or equal
+// parts of rows, so that only widths and heights that are not multiples of 4 need conditions. If there are many groups,
+// they are distributed over threads, otherwise the loops inside of a group are. Where images have an unknown size,
+// groups and register tiles are boxes, rows by patches of a row, of which the last ones are cut. The memory of a group
+// has a known size then, and the 36 planes of its points are a constant apart:
+//
+//   for image, rows / group_rows, patches of a row / across:
+//     for each of 36, panel, rows / tile_rows, across / patches:      code for each number of rows and patches left
 #include <algorithm>
 #include <bit>
 
@@ -41,17 +47,18 @@ GroupBounds group_bounds(const Target& target) {
 
 // The choices for a program. Extents are those of the result, nullopt where they are symbolic.
 struct WinogradPlan {
-  int64_t lanes, vectors;         // of a panel of weights
-  std::optional<int64_t> across;  // patches of a row, or of a part of it
+  int64_t lanes, vectors;       // of a panel of weights
+  bool has_whole_rows = false;  // in groups, or equal parts of rows; otherwise in tiles, of which the last may be cut
+  int64_t across = 1;           // patches of a row, or of a part of it, in a group
   int64_t row_parts = 1;
   int64_t group_rows = 1;  // of patches, in a group
   bool shares_groups = false;
-  int64_t tile_patches = 1, step = 1;
+  int64_t tile_patches = 1, tile_rows = 1, step = 1;
 };
 
 // Chooses groups of equally many whole rows, of all images, or of one image where the batch is not known.
 void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t rows, const GroupBounds& bounds) {
-  int64_t across = *plan.across;
+  int64_t across = plan.across;
   while (plan.group_rows < rows && (rows % plan.group_rows != 0 || plan.group_rows * across < bounds.least))
     ++plan.group_rows;
   if (plan.group_rows * across > cost_model::kGroupSlack * bounds.most) plan.group_rows = 1;
@@ -59,6 +66,20 @@ void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t ro
   for (int64_t more = plan.group_rows; !plan.shares_groups && more * across <= bounds.most; ++more) {
     if (rows % more == 0) plan.group_rows = more;
   }
+}
+
+// Chooses groups where the size of images is not known: tiles of rows and patches of a row, of which the last ones are
+// cut. A register tile has several rows, so that a small image fills it, too.
+void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, const GroupBounds& bounds, Decisions& decisions) {
+  int64_t side = std::min(most, cost_model::kPatchesOfRow);
+  while (most % side != 0) --side;
+  if (side == 1) side = most;
+  plan.tile_patches = decisions.number("patches", numbers_between(1, fit), side);
+  int64_t most_rows = fit / plan.tile_patches;
+  plan.tile_rows = decisions.number("tile_rows", numbers_between(1, most_rows), std::min(most / side, most_rows));
+  plan.across = decisions.number("across", numbers_between(1, bounds.most), 2 * side);
+  int64_t rows = std::max<int64_t>(1, bounds.most / plan.across);
+  plan.group_rows = decisions.number("group_rows", numbers_between(1, bounds.most), rows);
 }
 
 // Returns the number of equal parts into which a long row of patches is cut; 1 if it is not long, or has no divisor.
@@ -89,29 +110,33 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
     auto pixels = extent(axis);
     return pixels ? std::optional(ceil_div(*pixels, winograd::kTile)) : std::nullopt;
   };
-  auto images = extent(0), rows_of_image = patches_along(2);
-  WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1, .across = patches_along(3)};
+  auto images = extent(0), rows_of_image = patches_along(2), across = patches_along(3);
+  WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1};
   GroupBounds bounds = group_bounds(target);
-  if (rows_of_image && plan.across) {
-    int64_t parts = parts_of_row(*plan.across, bounds), most = std::max(parts, cost_model::kMostParts);
-    plan.row_parts = decisions.number("row_parts", divisors_between(1, most, *plan.across), parts);
-    *plan.across /= plan.row_parts;
+  const Buffer& weight = operands_of(*found.products).back()->buffer;
+  plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
+  int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
+  int64_t most = std::clamp<int64_t>(cost_model::kEnoughSums / plan.vectors, 1, fit);
+  plan.has_whole_rows = rows_of_image && across;
+  if (plan.has_whole_rows) {
+    int64_t parts = parts_of_row(*across, bounds), most_parts = std::max(parts, cost_model::kMostParts);
+    plan.row_parts = decisions.number("row_parts", divisors_between(1, most_parts, *across), parts);
+    plan.across = *across / plan.row_parts;
     int64_t rows = images.value_or(1) * *rows_of_image * plan.row_parts;
     choose_groups(plan, images, rows, bounds);
     plan.group_rows =
         decisions.number("group_rows", divisors_between(1, std::max<int64_t>(1, rows), rows), plan.group_rows);
+    int64_t patches = plan.across * plan.group_rows;
+    int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, most)) : most;
+    plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
+  } else {
+    choose_tiles(plan, most, fit, bounds, decisions);
   }
   std::string shared = plan.shares_groups ? "groups" : "inside";
   plan.shares_groups = decisions.word("shared", {"groups", "inside"}, shared) == "groups";
 
-  const Buffer& weight = operands_of(*found.products).back()->buffer;
-  plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
-  int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
-  int64_t patches = plan.across.value_or(0) * plan.group_rows;
-  int64_t most = std::clamp<int64_t>(cost_model::kEnoughSums / plan.vectors, 1, fit);
-  int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, most)) : most;
-  plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
-  bool spills = plan.tile_patches * plan.vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
+  bool spills =
+      plan.tile_rows * plan.tile_patches * plan.vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
   int64_t step = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
   plan.step = decisions.number("step", doublings_between(1, cost_model::kMostStep), step);
   return plan;
@@ -122,30 +147,52 @@ Loops innermost_loops(Schedule& sch, const BlockRV& block, long count) {
   return Loops(loops.end() - count, loops.end());
 }
 
-// Computes the block in the loop, in registers. Returns its innermost loops.
-Loops compute_in_registers(Schedule& sch, const BlockRV& block, const LoopRV& loop, long count) {
+// Computes the block in the loop, in registers.
+void compute_in_registers(Schedule& sch, const BlockRV& block, const LoopRV& loop) {
   sch.apply(ComputeAt{block, loop, true});
   sch.apply(SetScope{block, 0, "local"});
-  return innermost_loops(sch, block, count);
+}
+
+// The loops of a stage with axes [6 or 4, 6, patch, channels], and its `sums` loops over channels. Where patches are
+// counted through all rows, there is one loop over them. Otherwise the loops over an image and the rows of a group
+// stand apart.
+struct StageLoops {
+  Loops inside, rows;
+};
+StageLoops loops_of_stage(Schedule& sch, const BlockRV& block, const WinogradPlan& plan, long sums = 0) {
+  if (plan.has_whole_rows) return {innermost_loops(sch, block, 4 + sums), {}};
+  Loops loops = innermost_loops(sch, block, 6 + sums);
+  Loops rows(loops.begin() + 2, loops.begin() + 4);
+  loops.erase(loops.begin() + 2, loops.begin() + 4);
+  return {loops, rows};
 }
 
 void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, const WinogradPlan& plan) {
   std::string weight = cast<Block>(sch.get(products))->reads.back().buffer->name;
   sch.apply(ComputeAt{products, group, true});
-  Loops loops = innermost_loops(sch, products, 5);  // 6, 6, patches, filters, channels
-  bool is_symbolic = !extent_of(sch, loops[2]);
+  auto [loops, rows] = loops_of_stage(sch, products, plan, 1);  // 6, 6, patches, filters, channels
+  Loops unrolled;
+  if (!plan.has_whole_rows) {
+    Loops tile_rows = sch.apply(Split{rows[1], {std::nullopt, plan.tile_rows}});
+    sch.apply(Annotate{tile_rows[0], annotation<"exact_tails">(), true});
+    rows[1] = tile_rows[0];
+    unrolled = {tile_rows[1]};
+  }
   Loops tiles = sch.apply(Split{loops[2], {std::nullopt, plan.tile_patches}});
   Loops panels = sch.apply(Split{loops[3], {std::nullopt, plan.vectors, plan.lanes}});
   Loops reduce = sch.apply(Split{loops[4], {std::nullopt, plan.step}});
-  sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
+  Loops in_tile = joined({unrolled, {tiles[1], panels[1]}});
+  sch.apply(
+      Reorder{joined({{loops[0], loops[1], panels[0]}, rows, {tiles[0], reduce[0], reduce[1]}, in_tile, {panels[2]}})});
   sch.apply(Annotate{panels[0], annotation<"prefetch">(), AttrList{weight}});
-  if (is_symbolic) sch.apply(Annotate{tiles[0], annotation<"exact_tails">(), true});
+  if (!plan.has_whole_rows) sch.apply(Annotate{tiles[0], annotation<"exact_tails">(), true});
 
   BlockRV tile = sch.apply(CacheWrite{products, 0, "local"});
   sch.apply(ReverseComputeAt{tile, tiles[0], true});
-  Loops of_tile = innermost_loops(sch, tile, 2);
-  Loops columns = sch.apply(Split{of_tile[1], {std::nullopt, plan.lanes}});
-  keep_in_registers(sch, {of_tile[0], columns[0], reduce[1], tiles[1], panels[1]}, {columns[1], panels[2]});
+  Loops of_tile = innermost_loops(sch, tile, plan.has_whole_rows ? 2 : 3);
+  Loops columns = sch.apply(Split{of_tile.back(), {std::nullopt, plan.lanes}});
+  of_tile.back() = columns[0];
+  keep_in_registers(sch, joined({of_tile, {reduce[1]}, in_tile}), {columns[1], panels[2]});
   sch.apply(DecomposeReduction{products, reduce[0]});
   fuse_parallel(sch, {loops[0], loops[1]}, !plan.shares_groups);
 }
@@ -153,27 +200,32 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
 void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& plan) {
   BlockRV patches = sch.apply(GetBlock{winograd::kPatches}), columns = sch.apply(GetBlock{winograd::kColumns});
   sch.apply(ComputeAt{patches, group, true});
-  Loops loops = innermost_loops(sch, patches, 4);  // 6, 6, patches, channels
+  auto [loops, rows] = loops_of_stage(sch, patches, plan);  // 6, 6, patches, channels
   // Two blocks of channels are neighbouring cache lines of patches.
   int64_t together = extent_of(sch, loops[3]).value_or(1) / plan.lanes % 2 == 0 ? 2 : 1;
   Loops channels = sch.apply(Split{loops[3], {std::nullopt, together, plan.lanes}});
-  Loops outside = {channels[0]};
   LoopRV x = loops[2];
-  if (auto count = extent_of(sch, x); count && plan.across && *count > *plan.across) {
-    Loops rows = sch.apply(Split{x, {std::nullopt, *plan.across}});
-    outside.insert(outside.begin(), rows[0]);
-    x = rows[1];
+  if (auto count = extent_of(sch, x); plan.has_whole_rows && count && *count > plan.across) {
+    Loops parts = sch.apply(Split{x, {std::nullopt, plan.across}});
+    rows = {parts[0]};
+    x = parts[1];
   }
+  Loops outside = joined({rows, {channels[0]}});
   sch.apply(Reorder{joined({outside, {x, channels[1], loops[0], loops[1], channels[2]}})});
   keep_in_registers(sch, {loops[0], loops[1]}, {channels[2]});
 
-  Loops inner = compute_in_registers(sch, columns, channels[0], 4);  // 6, row, x, channels
-  Loops parts = sch.apply(Split{inner[3], {std::nullopt, plan.lanes}});
-  sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
+  compute_in_registers(sch, columns, channels[0]);
+  const long of_columns = plan.has_whole_rows ? 4 : 5;
+  Loops inner = innermost_loops(sch, columns, of_columns);  // 6, rows, x, channels
+  Loops rows_of_columns(inner.begin() + 1, inner.end() - 2);
+  LoopRV column = inner[inner.size() - 2];
+  Loops parts = sch.apply(Split{inner.back(), {std::nullopt, plan.lanes}});
+  sch.apply(Reorder{joined({rows_of_columns, {parts[0], column, inner[0], parts[1]}})});
   keep_in_registers(sch, {inner[0]}, {parts[1]});
   BlockRV pixels = sch.apply(GetBlock{winograd::kPixels});
-  inner = compute_in_registers(sch, pixels, inner[2], 4);
-  keep_in_registers(sch, {inner[0]}, {inner[3]});
+  compute_in_registers(sch, pixels, column);
+  inner = innermost_loops(sch, pixels, of_columns);
+  keep_in_registers(sch, {inner[0]}, {inner.back()});
   fuse_parallel(sch, outside, !plan.shares_groups);
 }
 
@@ -207,6 +259,30 @@ std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result,
   return ordered;
 }
 
+// Returns the innermost loop over groups, and the loop over the patches of one.
+std::pair<LoopRV, LoopRV> split_groups(Schedule& sch, const LoopRV& image, const LoopRV& y, const LoopRV& x,
+                                       const WinogradPlan& plan) {
+  if (!plan.has_whole_rows) {
+    Loops rows = sch.apply(Split{y, {std::nullopt, plan.group_rows}});
+    Loops across = sch.apply(Split{x, {std::nullopt, plan.across}});
+    sch.apply(Reorder{{rows[0], across[0], rows[1], across[1]}});
+    sch.apply(Annotate{rows[0], annotation<"keep_whole">(), true});
+    return {across[0], sch.apply(Fuse{{rows[1], across[1]}})};
+  }
+  LoopRV group = sch.apply(Fuse{{image, y}}), patch = x;
+  if (plan.row_parts > 1) {
+    Loops part = sch.apply(Split{patch, {plan.row_parts, std::nullopt}});
+    group = sch.apply(Fuse{{group, part[0]}});
+    patch = part[1];
+  }
+  if (plan.group_rows > 1) {
+    Loops rows = sch.apply(Split{group, {std::nullopt, plan.group_rows}});
+    group = rows[0];
+    patch = sch.apply(Fuse{{rows[1], patch}});
+  }
+  return {group, patch};
+}
+
 void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan) {
   BlockRV products = sch.apply(GetBlock{winograd::kOp}), result = sch.apply(GetBlock{winograd::kResult});
   Blocks epilogue = sch.apply(MergeEpilogue{result});
@@ -225,20 +301,11 @@ void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan)
   Loops y = sch.apply(Split{loops[2], {std::nullopt, winograd::kTile}});
   Loops x = sch.apply(Split{loops[3], {std::nullopt, winograd::kTile}});
   sch.apply(Reorder{{loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]}});
-  LoopRV group = extent_of(sch, y[0]) ? sch.apply(Fuse{{loops[0], y[0]}}) : y[0], patch = x[0];
-  if (plan.row_parts > 1) {
-    Loops part = sch.apply(Split{patch, {plan.row_parts, std::nullopt}});
-    group = sch.apply(Fuse{{group, part[0]}});
-    patch = part[1];
-  }
-  if (plan.group_rows > 1) {
-    Loops rows = sch.apply(Split{group, {std::nullopt, plan.group_rows}});
-    group = rows[0];
-    patch = sch.apply(Fuse{{rows[1], patch}});
-  }
+  auto [group, patch] = split_groups(sch, loops[0], y[0], x[0], plan);
   keep_in_registers(sch, {y[1], x[1]}, {loops[4]});
   BlockRV back = sch.apply(GetBlock{winograd::kRows});
-  Loops inner = compute_in_registers(sch, back, loops[1], 4);  // 4, 6, patch, lanes
+  compute_in_registers(sch, back, loops[1]);
+  Loops inner = loops_of_stage(sch, back, plan).inside;  // 4, 6, patch, lanes
   sch.apply(Reorder{{inner[1], inner[0]}});
   keep_in_registers(sch, {inner[0], inner[1]}, {inner[3]});
   sch.apply(Parallel{plan.shares_groups ? group : patch});
@@ -258,6 +325,8 @@ ScheduleRule winograd_rule() {
        .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
        .decisions = {{"row_parts", "parts of a row of patches, one after the other",
                       "1 where a row's products fit in half of L2, else the fewest equal parts that do"},
+                     {"across", "patches of a row in a group, where the size of images is not known",
+                      "those of two register tiles"},
                      {"group_rows", "rows of patches whose products stay in cache",
                       "at least a register tile of patches; where threads share a group, as many as fit in half of L2"},
                      {"shared", "threads share \"groups\" or the loops \"inside\" of one",
@@ -265,6 +334,8 @@ ScheduleRule winograd_rule() {
                      {"patches", "patches in a register tile",
                       fmt::format("equal tiles of up to {} / vectors of filters, as far as registers allow",
                                   kEnoughSums)},
+                     {"tile_rows", "rows of patches in a register tile, where the size of images is not known",
+                      fmt::format("as many as tiles of {} patches of a row leave", kPatchesOfRow)},
                      {"step", "iterations over channels unrolled",
                       fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
                                   kUnrollingRegisters, kChannelStep)}}},
