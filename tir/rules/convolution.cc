@@ -239,7 +239,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
-  if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
+  if (!padding.empty() || has_conditions(conv)) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 

@@ -69,17 +69,18 @@ void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t ro
 }
 
 // Chooses groups where the size of images is not known: tiles of rows and patches of a row, of which the last ones are
-// cut. A register tile has several rows, so that a small image fills it, too.
-void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, const GroupBounds& bounds, Decisions& decisions) {
+// cut. A register tile has several rows, so that a small image fills it, too. Groups share reading weights that are not
+// in a cache by twice as many patches.
+void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, int64_t patches, Decisions& decisions) {
   int64_t side = std::min(most, cost_model::kPatchesOfRow);
   while (most % side != 0) --side;
   if (side == 1) side = most;
   plan.tile_patches = decisions.number("patches", numbers_between(1, fit), side);
   int64_t most_rows = fit / plan.tile_patches;
   plan.tile_rows = decisions.number("tile_rows", numbers_between(1, most_rows), std::min(most / side, most_rows));
-  plan.across = decisions.number("across", numbers_between(1, bounds.most), 2 * side);
-  int64_t rows = std::max<int64_t>(1, bounds.most / plan.across);
-  plan.group_rows = decisions.number("group_rows", numbers_between(1, bounds.most), rows);
+  plan.across = decisions.number("across", numbers_between(1, patches), std::min(2 * side, patches));
+  int64_t rows = std::max<int64_t>(1, patches / plan.across);
+  plan.group_rows = decisions.number("group_rows", numbers_between(1, patches), rows);
 }
 
 // Returns the number of equal parts into which a long row of patches is cut; 1 if it is not long, or has no divisor.
@@ -89,6 +90,12 @@ int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
     if (across % length == 0) return across / length;
   }
   return 1;
+}
+
+int64_t bytes_of(const Buffer& weight) {
+  int64_t bytes = buffer_type(weight).dtype.bytes();
+  for (const Expr& dim : buffer_type(weight).shape) bytes *= as_int(dim).value_or(1);
+  return bytes;
 }
 
 struct Winograd {
@@ -130,7 +137,8 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
     int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, most)) : most;
     plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
   } else {
-    choose_tiles(plan, most, fit, bounds, decisions);
+    bool in_cache = bytes_of(weight) <= cost_model::kSmallWeightsInL2 * target.l2_of_core();
+    choose_tiles(plan, most, fit, bounds.most * (in_cache ? 1 : 2), decisions);
   }
   std::string shared = plan.shares_groups ? "groups" : "inside";
   plan.shares_groups = decisions.word("shared", {"groups", "inside"}, shared) == "groups";
