@@ -89,8 +89,8 @@ bool leaves_out_taps(const Conv& conv) {
   return is_open && std::max(conv.dilation[0], conv.dilation[1]) > 1;
 }
 
-// Returns whether a tap, r = [channel, taps...], may meet the data at a position i: in rows at that position, in columns
-// at any.
+// Returns whether a tap, r = [channel, taps...], may meet the data at a position i: in rows at that position, in
+// columns at any.
 Expr meets_data(const Conv& conv, Axes i, Axes r) {
   const Expr row = i[2] * conv.strides[0] + r[1] * conv.dilation[0] - conv.padding.before[0];
   const Expr first = r[2] * conv.dilation[1] - conv.padding.before[1];

@@ -72,9 +72,10 @@ void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t ro
 // cut. A register tile has several rows, so that a small image fills it, too. Groups share reading weights that are not
 // in a cache by twice as many patches.
 void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, int64_t patches, Decisions& decisions) {
-  int64_t side = std::min(most, cost_model::kPatchesOfRow);
-  while (most % side != 0) --side;
-  if (side == 1) side = most;
+  int64_t side = std::min<int64_t>(most, 2);
+  for (int64_t wider = side; wider <= std::min(most, cost_model::kPatchesOfRow); ++wider) {
+    if (most / wider * wider >= most / side * side) side = wider;
+  }
   plan.tile_patches = decisions.number("patches", numbers_between(1, fit), side);
   int64_t most_rows = fit / plan.tile_patches;
   plan.tile_rows = decisions.number("tile_rows", numbers_between(1, most_rows), std::min(most / side, most_rows));
@@ -343,7 +344,7 @@ ScheduleRule winograd_rule() {
                       fmt::format("equal tiles of up to {} / vectors of filters, as far as registers allow",
                                   kEnoughSums)},
                      {"tile_rows", "rows of patches in a register tile, where the size of images is not known",
-                      fmt::format("as many as tiles of {} patches of a row leave", kPatchesOfRow)},
+                      fmt::format("as many as registers allow beside up to {} patches of a row", kPatchesOfRow)},
                      {"step", "iterations over channels unrolled",
                       fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
                                   kUnrollingRegisters, kChannelStep)}}},
