@@ -94,7 +94,7 @@ struct Form {
   // In the plain order vectors lie along rows of pixels.
   double plain_time() const {
     if (is_depthwise) return has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3;
-    if (has_strides) return is_picture ? 1.5 : 2.5;
+    if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
     if (has_long_rows) return 1.2;
     return is_grouped ? 1.4 : 3.5;
   }
