@@ -80,8 +80,8 @@ void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, int64_t patches
   int64_t most_rows = fit / plan.tile_patches;
   plan.tile_rows = decisions.number("tile_rows", numbers_between(1, most_rows), std::min(most / side, most_rows));
   plan.across = decisions.number("across", numbers_between(1, patches), std::min(2 * side, patches));
-  int64_t rows = std::max<int64_t>(1, patches / plan.across);
-  plan.group_rows = decisions.number("group_rows", numbers_between(1, patches), rows);
+  int64_t rows = std::max<int64_t>(1, patches / plan.across / plan.tile_rows) * plan.tile_rows;
+  plan.group_rows = decisions.number("group_rows", numbers_between(1, patches), std::min(rows, patches));
 }
 
 // Returns the number of equal parts into which a long row of patches is cut; 1 if it is not long, or has no divisor.
