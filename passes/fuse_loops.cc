@@ -1,0 +1,295 @@
+// Expects: scheduled tensor programs. Guarantees: a loop of the graph of which an iteration does nothing but call tensor
+// programs is one tensor program, as the recurrent layers' loops over steps are. Small steps then cost no instructions
+// of the virtual machine, and what a step makes lies where the next one reads it.
+//
+//   loop = R.loop(body, trips, (first,))         state[0, ...] = first[...]
+//   body(i, c) = step(x, c, i), which is    ->   for i in range(trips):
+//   the next c and the row of iteration i            step on x, state[i % 2, ...], state[(i + 1) % 2, ...]
+//                                                    rows[i, ...] = state[(i + 1) % 2, ...]
+//                                                c[...] = state[trips % 2, ...]
+//
+// A step stores a row that is not carried in its place.
+#include <algorithm>
+
+#include "ir/attr_names.h"
+#include "ir/op_names.h"
+#include "ops/common.h"
+#include "passes/compose.h"
+#include "passes/loop_facts.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "tir/analysis/work.h"
+#include "tir/compute.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr size_t kMostCalls = 8;  // of a step; bounds params and code size
+
+using Place = std::function<std::vector<Expr>(Axes)>;  // of an element in a buffer that has several of its kind
+
+// Returns to[to_place(i)] = from[from_place(i)] for all i.
+Stmt copy(const Buffer& from, const Place& from_place, const Buffer& to, const Place& to_place,
+          const std::vector<Expr>& dims) {
+  ComputeBuilder b;
+  b.block("T_copy", dims, {}, [&](Axes i, Axes) {
+    return ComputeBuilder::Bodies{std::nullopt, store(to, load(from, from_place(i)), to_place(i))};
+  });
+  std::vector<Buffer> none;
+  return take_root(b.finish({})->body, none);
+}
+Place whole() {
+  return [](Axes i) { return i; };
+}
+Place item(const Expr& at) {
+  return [at](Axes i) { return followed_by(std::vector<Expr>{at}, i); };
+}
+
+// Returns a window on one item of a buffer.
+MatchBuffer window_on(const Buffer& all, const Expr& at, const Buffer& window) {
+  std::vector<Range> ranges = map_each(buffer_type(window).shape, whole_range);
+  ranges.insert(ranges.begin(), {at, int_imm(1)});
+  return {{all, std::move(ranges)}, window};
+}
+
+// Returns the program that copies a tensor.
+PrimFuncRef copy_program(const Type& type) {
+  ComputeBuilder b;
+  Buffer in = b.input("x", *tensor_dtype(type), *known_shape(type));
+  return b.finish({b.compute("T_copy", *tensor_dtype(type), *known_shape(type), [&](Axes i) { return load(in, i); })});
+}
+
+bool is_known(const Type& type) { return tensor_dtype(type) && known_shape(type); }
+
+// An iteration of a loop, in the terms of the function that has the loop.
+struct Step {
+  VarRef i = make_var("i", prim_type(kInt64));
+  std::vector<Expr> carried = {};  // variables of the values before the iteration
+  std::vector<Expr> results = {};  // the next carried values, then the rows
+  ProgramComposer composer = {};   // of the programs that it calls
+  std::vector<std::string> names = {}, rules = {};  // of these
+};
+
+// Reads the body of a loop.
+class StepReader {
+ public:
+  explicit StepReader(const IRModule& module) : module_(module) {}
+
+  // Returns nullopt where the body does more than calling scheduled tensor programs, or a type is not known.
+  std::optional<Step> read(const Call& loop, const Closure& closure) {
+    const Expr* called = module_.find(closure.function);
+    auto function = called ? try_cast<Function>(*called) : std::nullopt;
+    std::optional<Expr> body = function ? body_of(with_fresh_variables(*function), loop, closure) : std::nullopt;
+    if (!body || !std::ranges::all_of(bindings_of(*body), [&](const Binding& binding) { return add(binding); }))
+      return std::nullopt;
+    const Tuple* results = cast<SeqExpr>(*body)->body.as<Tuple>();
+    if (!results || step_.names.empty() || step_.names.size() > kMostCalls) return std::nullopt;
+    step_.results = map_each(results->items, replaced_by());
+    for (size_t k = 0; k < step_.results.size(); ++k) {
+      const Type& type = step_.results[k].type();
+      const bool stays = k >= step_.carried.size() || structural_equal(type, step_.carried[k].type());
+      if (!is_known(type) || !stays) return std::nullopt;
+    }
+    return std::move(step_);
+  }
+
+ private:
+  std::function<Expr(const Expr&)> replaced_by() {
+    return [this](const Expr& value) { return replaced_(value); };
+  }
+
+  // Returns the body with the number of the iteration, the carried values and what it captures for its params.
+  std::optional<Expr> body_of(const FunctionRef& function, const Call& loop, const Closure& closure) {
+    const Tuple* first = loop.args[2].as<Tuple>();
+    if (!first || function->params.size() != 1 + first->items.size() + closure.captured.size()) return std::nullopt;
+    VarMap map = {{function->params[0].get(), step_.i}};
+    for (size_t p = 1; p < function->params.size(); ++p) {
+      const VarRef& param = function->params[p];
+      const bool is_carried = p <= first->items.size();
+      Expr value = is_carried ? first->items[p - 1] : closure.captured[p - 1 - first->items.size()];
+      if (!is_known(value.type()) || !is_known(param.type())) return std::nullopt;
+      bind_dims(param.type(), value.type(), map);
+      if (is_carried) value = step_.carried.emplace_back(make_var(param->name, value.type()));
+      map.emplace(param.get(), value);
+    }
+    return substitute(function->body, map);
+  }
+
+  // Adds a binding of the body. Returns whether it can be part of a program.
+  bool add(const Binding& binding) {
+    if (binding.cast) return false;
+    const TupleGetItem* get = binding.value.as<TupleGetItem>();
+    if (const std::vector<Expr>* items = get ? find_value(items_, get->tuple.get()) : nullptr) {
+      replaced_.add(binding.var, items->at(static_cast<size_t>(get->index)));
+      return true;
+    }
+    const bool is_call = as_call(binding.value, ops::kCallTir) != nullptr;
+    std::optional<KernelCall> call =
+        is_call ? as_spread_kernel_call(replaced_(binding.value), module_) : std::nullopt;
+    std::optional<PrimFuncRef> program = call ? called_program(call->callee, module_) : std::nullopt;
+    if (!program || !can_be_part(*call, *program)) return false;
+    std::vector<Expr> made =
+        map_each(call->outputs, [&](const Type& type) -> Expr { return make_var(binding.var->name, type); });
+    step_.composer.add(*call, *program, made);
+    step_.names.push_back(call->name());
+    step_.rules.push_back((*program)->attrs.get_string(attr_names::kRule, ""));
+    if (made.size() == 1) replaced_.add(binding.var, made[0]);
+    items_.emplace(binding.var.get(), std::move(made));
+    return true;
+  }
+  static bool can_be_part(const KernelCall& call, const PrimFuncRef& program) {
+    auto is_known_tensor = [](const Expr& tensor) { return is_known(tensor.type()); };
+    if (!program->attrs.has(attr_names::kIsScheduled) || !std::ranges::all_of(call.tensors, is_known_tensor) ||
+        !std::ranges::all_of(call.outputs, is_known))
+      return false;
+    const KernelMatch match = match_kernel(call, program);
+    return !match.operands.empty() && match.contradictions.empty() && unproven_dims(match).empty();
+  }
+
+  const IRModule& module_;
+  Step step_ = {};
+  Substitution replaced_;
+  std::unordered_map<const NodeHeader*, std::vector<Expr>> items_;  // of calls, by their variables
+};
+
+// Makes the program of a loop.
+class LoopProgram {
+ public:
+  LoopProgram(Step step, const Call& loop, const Span& span)
+      : step_(std::move(step)), trips_(loop.args[1]), first_(loop.args[2].as<Tuple>()->items), span_(span) {}
+
+  // Returns the call of the program, whose results are those of the loop.
+  Expr call(IRModule& module) {
+    const PrimFuncRef step = program_of_step();
+    const std::vector<Expr>& read = step_.composer.inputs();
+    std::vector<VarRef> params;
+    std::vector<Stmt> before, after;
+    for (const Expr& value : step_.carried) make_state(value.type(), params, before);
+    std::vector<Expr> tensors = first_;
+    for (size_t p = 0; p < read.size(); ++p) {
+      const size_t k = std::ranges::find_if(step_.carried, [&](const Expr& c) { return same_node(c, read[p]); }) -
+                       step_.carried.begin();
+      const Buffer buffer = buffer_params(step)[p];
+      if (k < states_.size()) {
+        windows_.push_back(window_on(states_[k], floor_mod(axis_, int_imm(2)), buffer));
+      } else {
+        params.push_back(buffer);
+        tensors.push_back(read[p]);
+        reads_.push_back(whole_region(buffer));
+      }
+    }
+    std::vector<Type> types;
+    for (size_t k = 0; k < step_.results.size(); ++k) {
+      const Buffer made = buffer_params(step)[read.size() + k];
+      const BufferType& type = buffer_type(made);
+      const bool is_carried = k < states_.size();
+      std::vector<Expr> dims = type.shape;
+      if (!is_carried) dims.insert(dims.begin(), trips_);
+      Buffer result = make_buffer(is_carried ? "last" : "rows", type.dtype, dims);
+      params.push_back(result);
+      types.push_back(tensor_type(dims, type.dtype));
+      if (is_carried) {
+        windows_.push_back(window_on(states_[k], floor_mod(axis_ + 1, int_imm(2)), made));
+        after.push_back(copy(states_[k], item(floor_mod(trips_, int_imm(2))), result, whole(), type.shape));
+      } else {
+        windows_.push_back(window_on(result, axis_, made));
+        writes_.push_back(whole_region(result));
+      }
+    }
+    before.push_back(loop_of(step));
+    before.insert(before.end(), after.begin(), after.end());
+    Stmt body = root_block(states_, seq(std::move(before)));
+    PrimFuncRef program = make_prim_func({std::move(params), body, {}}, span_);
+    return make_call_tir(module, "loop_of_" + step_.names[0], with_attributes(program), std::move(tensors),
+                         std::move(types), span_);
+  }
+
+ private:
+  // A result that a call makes lies where it belongs; others, and one that is asked for again, are copied there.
+  PrimFuncRef program_of_step() {
+    std::vector<Expr> made;
+    for (const Expr& result : step_.results) {
+      auto is_it = [&](const Expr& other) { return same_node(other, result); };
+      const bool is_made = step_.composer.computes(result) && std::ranges::none_of(made, is_it);
+      made.push_back(is_made ? result : make_var("copy", result.type()));
+      if (!is_made) step_.composer.add(copy_program(result.type()), result, made.back());
+    }
+    return step_.composer.finish(made, span_);
+  }
+
+  void make_state(const Type& type, std::vector<VarRef>& params, std::vector<Stmt>& before) {
+    const std::vector<Expr>& dims = *known_shape(type);
+    Buffer first = make_buffer("first", *tensor_dtype(type), dims);
+    Buffer state =
+        make_buffer("state", *tensor_dtype(type), followed_by(std::vector<Expr>{int_imm(2)}, dims));
+    params.push_back(first);
+    states_.push_back(state);
+    before.push_back(copy(first, whole(), state, item(int_imm(0)), dims));
+    reads_.push_back(whole_region(state));
+    writes_.push_back(whole_region(state));
+  }
+
+  Stmt loop_of(const PrimFuncRef& step) const {
+    VarRef i = make_var("i", prim_type(kInt64));
+    Block block{.name = "step", .reads = reads_, .writes = writes_, .match_buffers = windows_, .body = no_op()};
+    block.iter_vars.push_back({axis_, whole_range(trips_), IterKind::kOpaque, i});
+    block.body = substitute(take_root(step->body, block.alloc_buffers), {{step_.i.get(), axis_}});
+    return loop(i, trips_, make(std::move(block), span_));
+  }
+
+  PrimFuncRef with_attributes(const PrimFuncRef& program) const {
+    PrimFunc result = *program;
+    const Work work = work_of(program);
+    result.attrs.set(attr_names::kIsScheduled, true);
+    result.attrs.set(attr_names::kRule, joined(step_.rules, "; "));
+    result.attrs.set(attr_names::kWork, Attrs{{"operations", work.operations}, {"accesses", to_attr(work.accesses)}});
+    return make_prim_func(std::move(result), span_);
+  }
+  static BufferRegion whole_region(const Buffer& buffer) {
+    return {buffer, map_each(buffer_type(buffer).shape, whole_range)};
+  }
+
+  Step step_;
+  const Expr& trips_;
+  const std::vector<Expr>& first_;
+  const Span& span_;
+  VarRef axis_ = make_var("v_i", prim_type(kInt64));
+  std::vector<Buffer> states_;
+  std::vector<MatchBuffer> windows_;
+  std::vector<BufferRegion> reads_, writes_;  // of an iteration
+};
+
+class LoopFuser final : public GraphRewriter {
+ public:
+  LoopFuser(const OpTable& ops, IRModule& module) : GraphRewriter(ops), module_(module) {}
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
+    if (auto closure = as_closure(binding.value)) closures_.emplace(binding.var.get(), *closure);
+    const Call* loop = as_call(binding.value, ops::kLoop);
+    if (!loop || loop->args.size() > 3 || binding.cast) return std::nullopt;
+    const Closure* known = find_value(closures_, loop->args[0].get());
+    std::optional<Closure> closure = known ? std::optional(*known) : as_closure(loop->args[0]);
+    std::optional<Step> step = closure ? StepReader(module_).read(*loop, *closure) : std::nullopt;
+    if (!step) return std::nullopt;
+    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    Expr call = LoopProgram(std::move(*step), *loop, span).call(module_);
+    if (call.type().is<TupleType>()) return call;
+    return tuple({builder.emit(call, binding.var->name)});
+  }
+
+ private:
+  IRModule& module_;
+  std::unordered_map<const NodeHeader*, Closure> closures_;  // by their variables
+};
+
+}  // namespace
+
+IRModule fuse_loops(IRModule module, PassContext& context) {
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return LoopFuser(context.ops, result).run(function);
+  });
+}
+
+}  // namespace relaxc
