@@ -63,16 +63,13 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere, which is 1 from 10 on.
+// E / (E + 2) with E = e^2|x| - 1 = fraction 2^n + (2^n - 1), of which the last part is exact and 0 for small x: so E
+// has the relative accuracy of the fraction, and no other form is needed near 0. The result is 1 from 10 on.
 Lanes tanh(const Lanes& x) {
-  Lanes magnitude = at_most(abs(x), 10), square = x * x;
-  Lanes p =
-      polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
-  Lanes small = fma(p * square, x, x);
-  Exponential e = exponential(magnitude * 2);
+  Exponential e = exponential(at_most(abs(x), 10) * 2);
   Lanes scale = power_of_two(e.n);
-  Lanes large = 1 - 2 / (fma(e.fraction, scale, scale) + 1);
-  return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
+  Lanes less_one = fma(e.fraction, scale, scale - 1);
+  return copysign(less_one / (less_one + 2), x);  // of -0, too
 }
 
 // 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the
