@@ -63,13 +63,17 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// E / (E + 2) with E = e^2|x| - 1 = fraction 2^n + (2^n - 1), of which the last part is exact and 0 for small x: so E
-// has the relative accuracy of the fraction, and no other form is needed near 0. The result is 1 from 10 on.
+// t = h / (h + 1) with h = (e^2|x| - 1) / 2 = fraction 2^(n - 1) + (2^n - 1) / 2, of which the last part is exact, and
+// 0 near 0: h has the relative accuracy of the fraction. Where h is small, h (1 - t) is the same number without most of
+// the errors of the sum and the quotient. The result is 1 from 10 on.
 Lanes tanh(const Lanes& x) {
-  Exponential e = exponential(at_most(abs(x), 10) * 2);
-  Lanes scale = power_of_two(e.n);
-  Lanes less_one = fma(e.fraction, scale, scale - 1);
-  return copysign(less_one / (less_one + 2), x);  // of -0, too
+  constexpr double kSmall = 0.4;
+  Lanes magnitude = at_most(abs(x), 10);
+  Exponential e = exponential(magnitude * 2);
+  Lanes scale = power_of_two(e.n - 1);
+  Lanes h = fma(e.fraction, scale, scale - 0.5);
+  Lanes t = h / (h + 1);
+  return copysign(select(magnitude < kSmall, fma(-t, h, h), t), x);  // of -0, too
 }
 
 // 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the

@@ -30,7 +30,8 @@ struct Node {
   std::vector<Ref<Block>> blocks;
 };
 
-// Returns whether the indices are the axes in order. The index of a dim of 1 may be 0, which programs that broadcast say.
+// Returns whether the indices are the axes in order. The index of a dim of 1 may be 0, which programs that broadcast
+// say.
 bool is_in_place(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
   return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
                     [](const Expr& index, const IterVar& axis) {

@@ -1,6 +1,6 @@
-// Expects: scheduled tensor programs. Guarantees: a loop of the graph of which an iteration does nothing but call tensor
-// programs is one tensor program, as the recurrent layers' loops over steps are. Small steps then cost no instructions
-// of the virtual machine, and what a step makes lies where the next one reads it.
+// Expects: scheduled tensor programs. Guarantees: a loop of the graph of which an iteration does nothing but call
+// tensor programs is one tensor program, as the recurrent layers' loops over steps are. Small steps then cost no
+// instructions of the virtual machine, and what a step makes lies where the next one reads it.
 //
 //   loop = R.loop(body, trips, (first,))         state[0, ...] = first[...]
 //   body(i, c) = step(x, c, i), which is    ->   for i in range(trips):
@@ -8,7 +8,9 @@
 //                                                    rows[i, ...] = state[(i + 1) % 2, ...]
 //                                                c[...] = state[trips % 2, ...]
 //
-// A step stores a row that is not carried in its place.
+// A result of an iteration that is both a carried value and a row, as above, is stored in one place and copied to the
+// other. A carried value that no iteration changes is a tensor like others. Loops over large tensors stay as they are,
+// since the virtual machine does not copy those.
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -25,7 +27,11 @@ namespace relaxc {
 
 namespace {
 
-constexpr size_t kMostCalls = 8;  // of a step; bounds params and code size
+constexpr size_t kMostCalls = 8;  // in an iteration; bounds params and code size
+// A session's limit of steps cannot end a program, so a loop without rows, which take memory, has at most so many
+// trips.
+constexpr int64_t kMostTrips = int64_t{1} << 20;
+constexpr int64_t kMostBytes = int64_t{1} << 20;  // that an iteration makes; dims that only the run tells count as 1
 
 using Place = std::function<std::vector<Expr>(Axes)>;  // of an element in a buffer that has several of its kind
 
@@ -43,7 +49,7 @@ Place whole() {
   return [](Axes i) { return i; };
 }
 Place item(const Expr& at) {
-  return [at](Axes i) { return followed_by(std::vector<Expr>{at}, i); };
+  return [at](Axes i) { return followed_by({at}, i); };
 }
 
 // Returns a window on one item of a buffer.
@@ -60,14 +66,26 @@ PrimFuncRef copy_program(const Type& type) {
   return b.finish({b.compute("T_copy", *tensor_dtype(type), *known_shape(type), [&](Axes i) { return load(in, i); })});
 }
 
-bool is_known(const Type& type) { return tensor_dtype(type) && known_shape(type); }
+// Returns whether it is a tensor of known shape whose items begin at bytes.
+bool is_known(const Type& type) { return known_shape(type) && tensor_dtype(type) && !tensor_dtype(type)->is_packed(); }
+
+// Returns the bytes of a tensor, as far as constant dims tell, or as many as are too many.
+int64_t bytes_of(const Type& type) {
+  int64_t bytes = tensor_dtype(type)->bytes();
+  for (const Expr& dim : *known_shape(type))
+    bytes = std::min(kMostBytes + 1, bytes * std::clamp<int64_t>(as_int(dim).value_or(1), 0, kMostBytes + 1));
+  return bytes;
+}
 
 // An iteration of a loop, in the terms of the function that has the loop.
 struct Step {
   VarRef i = make_var("i", prim_type(kInt64));
-  std::vector<Expr> carried = {};  // variables of the values before the iteration
-  std::vector<Expr> results = {};  // the next carried values, then the rows
-  ProgramComposer composer = {};   // of the programs that it calls
+  // For each carried value of the loop: what it is, if no iteration changes it.
+  std::vector<std::optional<Expr>> constant = {};
+  // Of the others: the value before the loop, and a variable for that before an iteration.
+  std::vector<Expr> first = {}, carried = {};
+  std::vector<Expr> results = {};                   // their next values, then the rows
+  ProgramComposer composer = {};                    // of the programs that it calls
   std::vector<std::string> names = {}, rules = {};  // of these
 };
 
@@ -84,33 +102,42 @@ class StepReader {
     if (!body || !std::ranges::all_of(bindings_of(*body), [&](const Binding& binding) { return add(binding); }))
       return std::nullopt;
     const Tuple* results = cast<SeqExpr>(*body)->body.as<Tuple>();
-    if (!results || step_.names.empty() || step_.names.size() > kMostCalls) return std::nullopt;
-    step_.results = map_each(results->items, replaced_by());
+    for (size_t k = 0; k < results->items.size(); ++k) {
+      if (k >= step_.constant.size() || !step_.constant[k]) step_.results.push_back(replaced_(results->items[k]));
+    }
     for (size_t k = 0; k < step_.results.size(); ++k) {
       const Type& type = step_.results[k].type();
-      const bool stays = k >= step_.carried.size() || structural_equal(type, step_.carried[k].type());
-      if (!is_known(type) || !stays) return std::nullopt;
+      const bool fits = k >= step_.carried.size() || structural_equal(type, step_.carried[k].type());
+      if (!is_known(type) || !fits) return std::nullopt;
+      bytes_ += bytes_of(type);
     }
-    return std::move(step_);
+    const bool has_rows = step_.results.size() > step_.carried.size();
+    const bool ends_soon = has_rows || as_int(loop.args[1]).value_or(kMostTrips + 1) <= kMostTrips;
+    const bool is_small = step_.names.size() <= kMostCalls && bytes_ <= kMostBytes;
+    return ends_soon && is_small && !step_.names.empty() && !step_.results.empty() ? std::optional(std::move(step_))
+                                                                                   : std::nullopt;
   }
 
  private:
-  std::function<Expr(const Expr&)> replaced_by() {
-    return [this](const Expr& value) { return replaced_(value); };
-  }
-
   // Returns the body with the number of the iteration, the carried values and what it captures for its params.
   std::optional<Expr> body_of(const FunctionRef& function, const Call& loop, const Closure& closure) {
     const Tuple* first = loop.args[2].as<Tuple>();
-    if (!first || function->params.size() != 1 + first->items.size() + closure.captured.size()) return std::nullopt;
+    const Tuple* next = cast<SeqExpr>(function->body)->body.as<Tuple>();
+    if (!first || !next || function->params.size() != 1 + first->items.size() + closure.captured.size())
+      return std::nullopt;
     VarMap map = {{function->params[0].get(), step_.i}};
     for (size_t p = 1; p < function->params.size(); ++p) {
       const VarRef& param = function->params[p];
       const bool is_carried = p <= first->items.size();
+      const bool stays = is_carried && same_node(next->items[p - 1], param);
       Expr value = is_carried ? first->items[p - 1] : closure.captured[p - 1 - first->items.size()];
       if (!is_known(value.type()) || !is_known(param.type())) return std::nullopt;
       bind_dims(param.type(), value.type(), map);
-      if (is_carried) value = step_.carried.emplace_back(make_var(param->name, value.type()));
+      if (is_carried) step_.constant.push_back(stays ? std::optional(value) : std::nullopt);
+      if (is_carried && !stays) {
+        step_.first.push_back(value);
+        value = step_.carried.emplace_back(make_var(param->name, value.type()));
+      }
       map.emplace(param.get(), value);
     }
     return substitute(function->body, map);
@@ -125,13 +152,13 @@ class StepReader {
       return true;
     }
     const bool is_call = as_call(binding.value, ops::kCallTir) != nullptr;
-    std::optional<KernelCall> call =
-        is_call ? as_spread_kernel_call(replaced_(binding.value), module_) : std::nullopt;
+    std::optional<KernelCall> call = is_call ? as_spread_kernel_call(replaced_(binding.value), module_) : std::nullopt;
     std::optional<PrimFuncRef> program = call ? called_program(call->callee, module_) : std::nullopt;
     if (!program || !can_be_part(*call, *program)) return false;
     std::vector<Expr> made =
         map_each(call->outputs, [&](const Type& type) -> Expr { return make_var(binding.var->name, type); });
     step_.composer.add(*call, *program, made);
+    for (const Type& type : call->outputs) bytes_ += bytes_of(type);
     step_.names.push_back(call->name());
     step_.rules.push_back((*program)->attrs.get_string(attr_names::kRule, ""));
     if (made.size() == 1) replaced_.add(binding.var, made[0]);
@@ -151,62 +178,87 @@ class StepReader {
   Step step_ = {};
   Substitution replaced_;
   std::unordered_map<const NodeHeader*, std::vector<Expr>> items_;  // of calls, by their variables
+  int64_t bytes_ = 0;                                               // that an iteration makes
 };
 
 // Makes the program of a loop.
 class LoopProgram {
  public:
   LoopProgram(Step step, const Call& loop, const Span& span)
-      : step_(std::move(step)), trips_(loop.args[1]), first_(loop.args[2].as<Tuple>()->items), span_(span) {}
+      : step_(std::move(step)), trips_(loop.args[1]), span_(span) {}
 
-  // Returns the call of the program, whose results are those of the loop.
-  Expr call(IRModule& module) {
-    const PrimFuncRef step = program_of_step();
-    const std::vector<Expr>& read = step_.composer.inputs();
-    std::vector<VarRef> params;
-    std::vector<Stmt> before, after;
-    for (const Expr& value : step_.carried) make_state(value.type(), params, before);
-    std::vector<Expr> tensors = first_;
-    for (size_t p = 0; p < read.size(); ++p) {
-      const size_t k = std::ranges::find_if(step_.carried, [&](const Expr& c) { return same_node(c, read[p]); }) -
-                       step_.carried.begin();
-      const Buffer buffer = buffer_params(step)[p];
-      if (k < states_.size()) {
-        windows_.push_back(window_on(states_[k], floor_mod(axis_, int_imm(2)), buffer));
-      } else {
-        params.push_back(buffer);
-        tensors.push_back(read[p]);
-        reads_.push_back(whole_region(buffer));
-      }
+  // Emits the call of the program, and returns the results of the loop.
+  Expr emit(IRModule& module, Builder& builder, const std::string& name) {
+    const Expr all = builder.emit(call(module), name);
+    std::vector<Expr> made = {all}, results;
+    if (const TupleType* type = all.type().as<TupleType>()) {
+      made.clear();
+      for (size_t k = 0; k < type->items.size(); ++k)
+        made.push_back(builder.emit(tuple_get(all, static_cast<int64_t>(k)), name));
     }
-    std::vector<Type> types;
-    for (size_t k = 0; k < step_.results.size(); ++k) {
-      const Buffer made = buffer_params(step)[read.size() + k];
-      const BufferType& type = buffer_type(made);
-      const bool is_carried = k < states_.size();
-      std::vector<Expr> dims = type.shape;
-      if (!is_carried) dims.insert(dims.begin(), trips_);
-      Buffer result = make_buffer(is_carried ? "last" : "rows", type.dtype, dims);
-      params.push_back(result);
-      types.push_back(tensor_type(dims, type.dtype));
-      if (is_carried) {
-        windows_.push_back(window_on(states_[k], floor_mod(axis_ + 1, int_imm(2)), made));
-        after.push_back(copy(states_[k], item(floor_mod(trips_, int_imm(2))), result, whole(), type.shape));
-      } else {
-        windows_.push_back(window_on(result, axis_, made));
-        writes_.push_back(whole_region(result));
-      }
-    }
-    before.push_back(loop_of(step));
-    before.insert(before.end(), after.begin(), after.end());
-    Stmt body = root_block(states_, seq(std::move(before)));
-    PrimFuncRef program = make_prim_func({std::move(params), body, {}}, span_);
-    return make_call_tir(module, "loop_of_" + step_.names[0], with_attributes(program), std::move(tensors),
-                         std::move(types), span_);
+    size_t next = 0;
+    for (const std::optional<Expr>& value : step_.constant) results.push_back(value ? *value : made[next++]);
+    results.insert(results.end(), made.begin() + static_cast<ptrdiff_t>(next), made.end());
+    return tuple(std::move(results));
   }
 
  private:
-  // A result that a call makes lies where it belongs; others, and one that is asked for again, are copied there.
+  Expr call(IRModule& module) {
+    const PrimFuncRef step = program_of_step();
+    const std::vector<Buffer> buffers = buffer_params(step);  // the inputs, then the results
+    const size_t num_inputs = step_.composer.inputs().size();
+    for (size_t k = 0; k < step_.carried.size(); ++k) add_state(k);
+    for (size_t p = 0; p < num_inputs; ++p) add_input(step_.composer.inputs()[p], buffers[p]);
+    std::vector<Stmt> stages = stages_, last;
+    for (size_t k = 0; k < step_.results.size(); ++k) add_result(k, buffers[num_inputs + k], last);
+    stages.push_back(loop_of(step));
+    stages.insert(stages.end(), last.begin(), last.end());
+    PrimFuncRef program = make_prim_func({params_, root_block(states_, seq(std::move(stages))), {}}, span_);
+    return make_call_tir(module, "loop_of_" + step_.names[0], with_attributes(program), tensors_, types_, span_);
+  }
+
+  void add_state(size_t k) {
+    const Type& type = step_.carried[k].type();
+    const std::vector<Expr>& dims = *known_shape(type);
+    Buffer first = make_buffer("first", *tensor_dtype(type), dims);
+    Buffer state = make_buffer("state", *tensor_dtype(type), followed_by({int_imm(2)}, dims));
+    params_.push_back(first);
+    tensors_.push_back(step_.first[k]);
+    states_.push_back(state);
+    stages_.push_back(copy(first, whole(), state, item(int_imm(0)), dims));
+    reads_.push_back(whole_region(state));
+    writes_.push_back(whole_region(state));
+  }
+
+  void add_input(const Expr& tensor, const Buffer& buffer) {
+    for (size_t k = 0; k < states_.size(); ++k) {
+      if (!same_node(tensor, step_.carried[k])) continue;
+      windows_.push_back(window_on(states_[k], floor_mod(axis_, int_imm(2)), buffer));
+      return;
+    }
+    params_.push_back(buffer);
+    tensors_.push_back(tensor);
+    reads_.push_back(whole_region(buffer));
+  }
+
+  // Adds the output for the carried value or rows of which the step makes `made`.
+  void add_result(size_t k, const Buffer& made, std::vector<Stmt>& last) {
+    const BufferType& type = buffer_type(made);
+    const bool is_carried = k < states_.size();
+    Buffer output = is_carried ? make_buffer("last", type.dtype, type.shape)
+                               : make_buffer("rows", type.dtype, followed_by({trips_}, type.shape));
+    params_.push_back(output);
+    types_.push_back(tensor_type(buffer_type(output).shape, type.dtype));
+    if (is_carried) {
+      windows_.push_back(window_on(states_[k], floor_mod(axis_ + 1, int_imm(2)), made));
+      last.push_back(copy(states_[k], item(floor_mod(trips_, int_imm(2))), output, whole(), type.shape));
+    } else {
+      windows_.push_back(window_on(output, axis_, made));
+      writes_.push_back(whole_region(output));
+    }
+  }
+
+  // Returns a program with one output for each result. One that no call makes, or that is a result twice, is a copy.
   PrimFuncRef program_of_step() {
     std::vector<Expr> made;
     for (const Expr& result : step_.results) {
@@ -216,18 +268,6 @@ class LoopProgram {
       if (!is_made) step_.composer.add(copy_program(result.type()), result, made.back());
     }
     return step_.composer.finish(made, span_);
-  }
-
-  void make_state(const Type& type, std::vector<VarRef>& params, std::vector<Stmt>& before) {
-    const std::vector<Expr>& dims = *known_shape(type);
-    Buffer first = make_buffer("first", *tensor_dtype(type), dims);
-    Buffer state =
-        make_buffer("state", *tensor_dtype(type), followed_by(std::vector<Expr>{int_imm(2)}, dims));
-    params.push_back(first);
-    states_.push_back(state);
-    before.push_back(copy(first, whole(), state, item(int_imm(0)), dims));
-    reads_.push_back(whole_region(state));
-    writes_.push_back(whole_region(state));
   }
 
   Stmt loop_of(const PrimFuncRef& step) const {
@@ -252,10 +292,13 @@ class LoopProgram {
 
   Step step_;
   const Expr& trips_;
-  const std::vector<Expr>& first_;
   const Span& span_;
   VarRef axis_ = make_var("v_i", prim_type(kInt64));
+  std::vector<VarRef> params_;
+  std::vector<Expr> tensors_;  // the arguments of the call
+  std::vector<Type> types_;    // of its results
   std::vector<Buffer> states_;
+  std::vector<Stmt> stages_;  // before the loop
   std::vector<MatchBuffer> windows_;
   std::vector<BufferRegion> reads_, writes_;  // of an iteration
 };
@@ -274,9 +317,7 @@ class LoopFuser final : public GraphRewriter {
     std::optional<Step> step = closure ? StepReader(module_).read(*loop, *closure) : std::nullopt;
     if (!step) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
-    Expr call = LoopProgram(std::move(*step), *loop, span).call(module_);
-    if (call.type().is<TupleType>()) return call;
-    return tuple({builder.emit(call, binding.var->name)});
+    return LoopProgram(std::move(*step), *loop, span).emit(module_, builder, binding.var->name);
   }
 
  private:

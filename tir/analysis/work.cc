@@ -6,6 +6,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/visit.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -60,7 +61,14 @@ class WorkCounter {
           value(branch.condition), count(branch.then_body);
           if (branch.else_body) count(*branch.else_body);
         },
-        [&](const Bind& bind) { value(bind.value); }, [&](const Block& block) { count(block.body); },
+        [&](const Bind& bind) { value(bind.value); },
+        [&](const Block& block) {
+          for (const MatchBuffer& window : block.match_buffers) {
+            if (auto param = copy_value(params_, window.source.buffer.get()))
+              params_.emplace(window.buffer.get(), *param);
+          }
+          count(block.body);
+        },
         [&](const AttrStmt& attr) { count(attr.body); },
         [&](const Evaluate& call) { value(call.value), is_known_ = false; }, [&](const auto&) {});
   }
