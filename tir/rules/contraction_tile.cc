@@ -299,8 +299,8 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty()) {
     std::vector<int64_t> candidates = doublings_between(kFewestRowsAhead, kMostRowsAhead);
     candidates.insert(candidates.begin(), 0);
-    // The streams of a single row are what processors prefetch by themselves, and sooner.
-    tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.has_rows ? kRowsAhead : 0);
+    // What few rows read fast enough, the processor fetches by itself, and sooner.
+    tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.rows < kFewestFetchedRows ? 0 : kRowsAhead);
   }
   return tile;
 }
@@ -345,7 +345,7 @@ std::vector<DecisionRow> contraction_decisions() {
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
            "\"loop\" where the blocks call functions such as exp"},
           {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once; 0: none",
-           fmt::format("{}; for a single row none", kRowsAhead)}};
+           fmt::format("{}; none for a tile of fewer rows than {}", kRowsAhead, kFewestFetchedRows)}};
 }
 
 }  // namespace relaxc
