@@ -77,6 +77,13 @@ int64_t bytes_of(const Type& type) {
   return bytes;
 }
 
+// A program that an iteration calls.
+struct Part {
+  std::string name, rule;
+  Work work;                  // empty where it is not known
+  std::vector<Expr> tensors;  // of its buffer params
+};
+
 // An iteration of a loop, in the terms of the function that has the loop.
 struct Step {
   VarRef i = make_var("i", prim_type(kInt64));
@@ -84,9 +91,9 @@ struct Step {
   std::vector<std::optional<Expr>> constant = {};
   // Of the others: the value before the loop, and a variable for that before an iteration.
   std::vector<Expr> first = {}, carried = {};
-  std::vector<Expr> results = {};                   // their next values, then the rows
-  ProgramComposer composer = {};                    // of the programs that it calls
-  std::vector<std::string> names = {}, rules = {};  // of these
+  std::vector<Expr> results = {};  // their next values, then the rows
+  ProgramComposer composer = {};   // of the parts
+  std::vector<Part> parts = {};
 };
 
 // Reads the body of a loop.
@@ -113,8 +120,8 @@ class StepReader {
     }
     const bool has_rows = step_.results.size() > step_.carried.size();
     const bool ends_soon = has_rows || as_int(loop.args[1]).value_or(kMostTrips + 1) <= kMostTrips;
-    const bool is_small = step_.names.size() <= kMostCalls && bytes_ <= kMostBytes;
-    return ends_soon && is_small && !step_.names.empty() && !step_.results.empty() ? std::optional(std::move(step_))
+    const bool is_small = step_.parts.size() <= kMostCalls && bytes_ <= kMostBytes;
+    return ends_soon && is_small && !step_.parts.empty() && !step_.results.empty() ? std::optional(std::move(step_))
                                                                                    : std::nullopt;
   }
 
@@ -159,11 +166,21 @@ class StepReader {
         map_each(call->outputs, [&](const Type& type) -> Expr { return make_var(binding.var->name, type); });
     step_.composer.add(*call, *program, made);
     for (const Type& type : call->outputs) bytes_ += bytes_of(type);
-    step_.names.push_back(call->name());
-    step_.rules.push_back((*program)->attrs.get_string(attr_names::kRule, ""));
+    step_.parts.push_back(part_of(*call, *program, made));
     if (made.size() == 1) replaced_.add(binding.var, made[0]);
     items_.emplace(binding.var.get(), std::move(made));
     return true;
+  }
+  static Part part_of(const KernelCall& call, const PrimFuncRef& program, const std::vector<Expr>& made) {
+    Part part{call.name(), program->attrs.get_string(attr_names::kRule, ""), {}, {}};
+    for (const KernelOperand& operand : match_kernel(call, program).operands)
+      part.tensors.push_back((operand.is_output ? made : call.tensors)[operand.number]);
+    const AttrValue* work = program->attrs.find(attr_names::kWork);
+    const Attrs* formulas = work ? work->as<Attrs>() : nullptr;
+    if (!formulas) return part;
+    part.work.operations = formulas->get_string("operations", "");
+    if (const AttrValue* accesses = formulas->find("accesses")) from_attr(*accesses, part.work.accesses);
+    return part;
   }
   static bool can_be_part(const KernelCall& call, const PrimFuncRef& program) {
     auto is_known_tensor = [](const Expr& tensor) { return is_known(tensor.type()); };
@@ -214,7 +231,12 @@ class LoopProgram {
     stages.push_back(loop_of(step));
     stages.insert(stages.end(), last.begin(), last.end());
     PrimFuncRef program = make_prim_func({params_, root_block(states_, seq(std::move(stages))), {}}, span_);
-    return make_call_tir(module, "loop_of_" + step_.names[0], with_attributes(program), tensors_, types_, span_);
+    return make_call_tir(module, "loop_of_" + step_.parts[0].name, with_attributes(program), tensors_, types_, span_);
+  }
+
+  void add_param(const Buffer& buffer, const Expr& value) {
+    params_.push_back(buffer);
+    values_.push_back(value);
   }
 
   void add_state(size_t k) {
@@ -222,7 +244,7 @@ class LoopProgram {
     const std::vector<Expr>& dims = *known_shape(type);
     Buffer first = make_buffer("first", *tensor_dtype(type), dims);
     Buffer state = make_buffer("state", *tensor_dtype(type), followed_by({int_imm(2)}, dims));
-    params_.push_back(first);
+    add_param(first, step_.carried[k]);
     tensors_.push_back(step_.first[k]);
     states_.push_back(state);
     stages_.push_back(copy(first, whole(), state, item(int_imm(0)), dims));
@@ -236,7 +258,7 @@ class LoopProgram {
       windows_.push_back(window_on(states_[k], floor_mod(axis_, int_imm(2)), buffer));
       return;
     }
-    params_.push_back(buffer);
+    add_param(buffer, tensor);
     tensors_.push_back(tensor);
     reads_.push_back(whole_region(buffer));
   }
@@ -247,7 +269,7 @@ class LoopProgram {
     const bool is_carried = k < states_.size();
     Buffer output = is_carried ? make_buffer("last", type.dtype, type.shape)
                                : make_buffer("rows", type.dtype, followed_by({trips_}, type.shape));
-    params_.push_back(output);
+    add_param(output, made_[k]);
     types_.push_back(tensor_type(buffer_type(output).shape, type.dtype));
     if (is_carried) {
       windows_.push_back(window_on(states_[k], floor_mod(axis_ + 1, int_imm(2)), made));
@@ -260,14 +282,13 @@ class LoopProgram {
 
   // Returns a program with one output for each result. One that no call makes, or that is a result twice, is a copy.
   PrimFuncRef program_of_step() {
-    std::vector<Expr> made;
     for (const Expr& result : step_.results) {
       auto is_it = [&](const Expr& other) { return same_node(other, result); };
-      const bool is_made = step_.composer.computes(result) && std::ranges::none_of(made, is_it);
-      made.push_back(is_made ? result : make_var("copy", result.type()));
-      if (!is_made) step_.composer.add(copy_program(result.type()), result, made.back());
+      const bool is_made = step_.composer.computes(result) && std::ranges::none_of(made_, is_it);
+      made_.push_back(is_made ? result : make_var("copy", result.type()));
+      if (!is_made) step_.composer.add(copy_program(result.type()), result, made_.back());
     }
-    return step_.composer.finish(made, span_);
+    return step_.composer.finish(made_, span_);
   }
 
   Stmt loop_of(const PrimFuncRef& step) const {
@@ -279,12 +300,42 @@ class LoopProgram {
   }
 
   PrimFuncRef with_attributes(const PrimFuncRef& program) const {
+    const Work work = work_of_all();
     PrimFunc result = *program;
-    const Work work = work_of(program);
     result.attrs.set(attr_names::kIsScheduled, true);
-    result.attrs.set(attr_names::kRule, joined(step_.rules, "; "));
-    result.attrs.set(attr_names::kWork, Attrs{{"operations", work.operations}, {"accesses", to_attr(work.accesses)}});
+    result.attrs.set(attr_names::kRule, joined(step_.parts, &Part::rule, "; "));
+    // The formulas speak of params by number, and make_call_tir drops those for constants of one element.
+    auto is_dropped = [](const Expr& tensor) {
+      return tensor.is<Constant>() && tensor.as<Constant>()->data.size() == 1;
+    };
+    if (std::ranges::none_of(tensors_, is_dropped))
+      result.attrs.set(attr_names::kWork, Attrs{{"operations", work.operations}, {"accesses", to_attr(work.accesses)}});
     return make_prim_func(std::move(result), span_);
+  }
+
+  // Returns the work of the parts in all iterations.
+  Work work_of_all() const {
+    auto shape_of = [](const Expr& tensor) { return *known_shape(tensor.type()); };
+    const ParamShapes shapes = map_each(params_, [](const VarRef& param) { return buffer_type(param).shape; });
+    const std::string trips = formula_of(trips_, shapes);
+    auto times_trips = [&](const std::vector<std::string>& formulas) {
+      if (trips.empty() || std::ranges::count(formulas, "") > 0) return std::string();
+      return formulas.empty() ? "0" : fmt::format("{} * ({})", trips, fmt::join(formulas, " + "));
+    };
+    std::vector<std::string> operations;
+    std::vector<std::vector<std::string>> accesses(params_.size());
+    for (const Part& part : step_.parts) {
+      const ParamShapes own = map_each(part.tensors, shape_of);
+      operations.push_back(in_terms_of(shapes, part.work.operations, own));
+      const bool is_known = part.work.accesses.size() == part.tensors.size();
+      for (size_t p = 0; p < params_.size(); ++p) {
+        for (size_t t = 0; t < part.tensors.size(); ++t) {
+          if (!same_node(part.tensors[t], values_[p])) continue;
+          accesses[p].push_back(is_known ? in_terms_of(shapes, part.work.accesses[t], own) : "");
+        }
+      }
+    }
+    return {times_trips(operations), map_each(accesses, times_trips)};
   }
   static BufferRegion whole_region(const Buffer& buffer) {
     return {buffer, map_each(buffer_type(buffer).shape, whole_range)};
@@ -294,7 +345,9 @@ class LoopProgram {
   const Expr& trips_;
   const Span& span_;
   VarRef axis_ = make_var("v_i", prim_type(kInt64));
+  std::vector<Expr> made_;  // by an iteration: a tensor for each result
   std::vector<VarRef> params_;
+  std::vector<Expr> values_;   // for each param: what an iteration reads there or makes
   std::vector<Expr> tensors_;  // the arguments of the call
   std::vector<Type> types_;    // of its results
   std::vector<Buffer> states_;
