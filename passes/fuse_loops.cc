@@ -20,8 +20,10 @@
 #include "passes/loop_facts.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/work.h"
 #include "tir/compute.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -295,8 +297,22 @@ class LoopProgram {
     VarRef i = make_var("i", prim_type(kInt64));
     Block block{.name = "step", .reads = reads_, .writes = writes_, .match_buffers = windows_, .body = no_op()};
     block.iter_vars.push_back({axis_, whole_range(trips_), IterKind::kOpaque, i});
-    block.body = substitute(take_root(step->body, block.alloc_buffers), {{step_.i.get(), axis_}});
+    const Stmt body = turning_back(take_root(step->body, block.alloc_buffers));
+    block.body = substitute(body, {{step_.i.get(), axis_}});
     return loop(i, trips_, make(std::move(block), span_));
+  }
+
+  // Lets the parallel loops of every second iteration begin with what the caches still hold of the last one: of weights
+  // that are a little larger than a cache, only the rest is fetched again.
+  static Stmt turning_back(const Stmt& body) {
+    const Seq* list = body.as<Seq>();
+    std::vector<Stmt> stages = list ? list->stmts : std::vector<Stmt>{body};
+    for (Stmt& stage : stages) {
+      const For* loop = stage.as<For>();
+      if (!loop || loop->kind != ForKind::kParallel) continue;
+      stage = edited<For>(stage, [](For& copy) { copy.annotations.set(annotation<"turns_back">(), true); });
+    }
+    return seq(std::move(stages));
   }
 
   PrimFuncRef with_attributes(const PrimFuncRef& program) const {
