@@ -2,6 +2,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
