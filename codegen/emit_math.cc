@@ -26,16 +26,25 @@ Lanes polynomial(const Lanes& x, const double (&coefficients)[N]) {
 // Cephes expf: (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
 constexpr double kExpm1[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
                              4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
-// Cephes expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
-struct Exponential {
-  Lanes fraction, n;
+// e^x = (1 + r + quadratic) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2 (Cephes expf). |x| <= 105.
+struct Reduced {
+  Lanes r, p, n;  // quadratic = p r^2
   Nearest scale;  // n, also as a float
 };
-Exponential exponential(const Lanes& x) {
+Reduced reduced(const Lanes& x) {
   Nearest n = nearest(x, kLog2e);
   Lanes r = fma(n.number, -0.693145751953125, x);  // 15 significant bits: exact products without fma, too
   r = fma(n.number, -1.428606765330187045e-6, r);
-  return {fma(polynomial(r, kExpm1), r * r, r), n.integer, n};
+  return {r, polynomial(r, kExpm1), n.integer, n};
+}
+// e^x = (1 + fraction) 2^n.
+struct Exponential {
+  Lanes fraction, n;
+  Nearest scale;
+};
+Exponential exponential(const Lanes& x) {
+  Reduced e = reduced(x);
+  return {fma(e.p, e.r * e.r, e.r), e.n, e.scale};
 }
 
 // The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
@@ -63,16 +72,16 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere, which is 1 from 10 on.
+// t = h / (h + 1) with h = (e^2|x| - 1) / 2 = (quadratic + (r + (1 - 2^-n))) 2^(n - 1): the inner sum is r itself near
+// 0, so h has the relative accuracy of e^r - 1, and no other form is needed there. Where h is small, h (1 - t) is the
+// same number without most of the errors of the sum and the quotient. The result is 1 from 10 on.
 Lanes tanh(const Lanes& x) {
-  Lanes magnitude = at_most(abs(x), 10), square = x * x;
-  Lanes p =
-      polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
-  Lanes small = fma(p * square, x, x);
-  Exponential e = exponential(magnitude * 2);
-  Lanes scale = power_of_two(e.n);
-  Lanes large = 1 - 2 / (fma(e.fraction, scale, scale) + 1);
-  return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
+  constexpr double kSmall = 0.4;
+  Lanes magnitude = at_most(abs(x), 10);
+  Reduced e = reduced(magnitude * 2);
+  Lanes h = fma(e.p, e.r * e.r, e.r + (1 - power_of_two(0 - e.n))) * power_of_two(e.n - 1);
+  Lanes t = h / (h + 1);
+  return copysign(select(magnitude < kSmall, fma(-t, h, h), t), x);  // of -0, too
 }
 
 // 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the

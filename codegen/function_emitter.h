@@ -45,7 +45,7 @@ class FunctionEmitter {
   // Emits the kernel's body and `return 0`.
   void emit_body(const Stmt& body);
   // Emits the loop's body for iterations [begin, end) counted from loop.min, and `return 0`.
-  void emit_iterations(const For& loop);
+  void emit_iterations(const For& loop, const std::optional<VarRef>& turns_with);
 
  private:
   // ---- llvm_emit.cc
@@ -169,6 +169,8 @@ class FunctionEmitter {
   llvm::BasicBlock* start_;  // the first statement
   Value context_;
   Value begin_ = nullptr, end_ = nullptr;  // parallel bodies only
+  std::optional<VarRef> around_;           // the variable of the innermost serial loop
+  Value turns_ = nullptr;                  // whether this parallel body runs its iterations in the reverse order
   bool in_parallel_;
   int64_t stack_bytes_ = 0;
   int64_t unroll_factor_ = 1;                               // copies that the surrounding unrolled loops make

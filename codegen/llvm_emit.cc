@@ -2,6 +2,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
@@ -86,8 +87,9 @@ void FunctionEmitter::emit_body(const Stmt& body) {
   finish();
 }
 
-void FunctionEmitter::emit_iterations(const For& loop) {
+void FunctionEmitter::emit_iterations(const For& loop, const std::optional<VarRef>& turns_with) {
   Value min = int64(loop.min);
+  if (turns_with) turns_ = b_.CreateTrunc(variables_.at(turns_with->get()), b_.getInt1Ty());
   serial_loop(loop, b_.CreateNSWAdd(min, begin_), b_.CreateNSWAdd(min, end_), false);
   finish();
 }
@@ -151,7 +153,13 @@ void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool as
   b_.SetInsertPoint(body);
   llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var->name);
   counter->addIncoming(min, before);
-  variables_[loop.var.get()] = ops_.cast(counter, kInt64, dtype_of(loop.var));
+  Value value = counter;
+  if (Value turns = std::exchange(turns_, nullptr)) {
+    Value from_end = b_.CreateNSWSub(b_.CreateNSWAdd(min, b_.CreateNSWSub(end, b_.getInt64(1))), counter);
+    value = b_.CreateSelect(turns, from_end, counter);
+  }
+  variables_[loop.var.get()] = ops_.cast(value, kInt64, dtype_of(loop.var));
+  Temporarily around(around_, std::optional(loop.var));
   region(loop.body);
   Value next = b_.CreateNSWAdd(counter, b_.getInt64(1));
   counter->addIncoming(next, b_.GetInsertBlock());
@@ -187,6 +195,9 @@ void FunctionEmitter::parallel_loop(const For& loop) {
     if (!contains(captured, var) && variables_.contains(var.get()) && !same_node(var, loop.var))
       captured.push_back(var);
   };
+  // In its every second iteration the loop around turns this one back.
+  const bool turns = loop.annotations.get_bool(annotation<"turns_back">(), false) && around_;
+  if (turns) capture(*around_);
   Stmt body_only = make(For(loop));
   for (const VarRef& var : free_vars(body_only)) {
     capture(var);
@@ -200,7 +211,7 @@ void FunctionEmitter::parallel_loop(const For& loop) {
     if (!index_vars_.contains(var.get())) body.index_vars_.erase(var.get());
   }
   body.index_vars_.insert(loop.var.get());
-  body.emit_iterations(loop);
+  body.emit_iterations(loop, turns ? around_ : std::nullopt);
 
   std::vector<llvm::Type*> fields;
   for (unsigned i = 0; i <= captured.size(); ++i) fields.push_back(body.function()->getArg(i)->getType());

@@ -30,6 +30,15 @@ struct Node {
   std::vector<Ref<Block>> blocks;
 };
 
+// Returns whether the indices are the axes in order. The index of a dim of 1 may be 0, which programs that broadcast
+// say.
+bool is_in_place(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
+  return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
+                    [](const Expr& index, const IterVar& axis) {
+                      return same_node(index, axis.var) || (is_int(index, 0) && is_int(axis.domain.extent, 1));
+                    });
+}
+
 // Returns whether the program's block reads the tensor where it stores: element by element, or one band.
 bool reads_in_place(const Node& node, const Expr& tensor) {
   KernelMatch match = match_kernel(node.call, node.program);
@@ -42,7 +51,7 @@ bool reads_in_place(const Node& node, const Expr& tensor) {
         std::vector<Expr> indices = load.indices;
         if (indices.size() == block->iter_vars.size() + 1 && indices.size() > 1 && indices.end()[-2].is<IntImm>())
           indices.erase(indices.end() - 2);
-        in_place = in_place && is_at(indices, block->iter_vars);
+        in_place = in_place && is_in_place(indices, block->iter_vars);
       });
     }
   }

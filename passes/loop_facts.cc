@@ -7,14 +7,6 @@
 
 namespace relaxc {
 
-namespace {
-
-struct Closure {
-  std::string function;
-  std::vector<Expr> captured;
-};
-
-// Returns the function of the module that the value is, and what it captures.
 std::optional<Closure> as_closure(const Expr& value) {
   if (const GlobalVar* function = value.as<GlobalVar>()) return Closure{function->name, {}};
   const Call* made = as_call(value, ops::kMakeClosure);
@@ -23,9 +15,12 @@ std::optional<Closure> as_closure(const Expr& value) {
   return function && captured ? std::optional(Closure{function->name, captured->items}) : std::nullopt;
 }
 
+namespace {
+
 std::optional<LoopFact> fact_of(const Function& body, const Call& loop, const Closure& closure) {
   if (body.params.empty() || body.params.size() < closure.captured.size()) return std::nullopt;
   LoopFact fact{body.params[0]};
+  if (as_int(loop.args[1])) fact.below = loop.args[1];
   const size_t first = body.params.size() - closure.captured.size();
   for (size_t i = 0; i < closure.captured.size() && !fact.below; ++i) {
     const std::vector<Expr>*given = known_shape(closure.captured[i].type()),

@@ -33,6 +33,7 @@ namespace relaxc {
   X(merge_kernels, "keep one of several equal tensor programs")                                                    \
   X(note_constants, "note which operands of products are constant in all calls, for built-in rules")               \
   X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")             \
+  X(fuse_loops, "make one tensor program of each loop whose iterations do nothing but call tensor programs")       \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
@@ -135,7 +136,7 @@ const std::vector<Pipeline>& pipelines() {
       {"kernels",
        "operators to scheduled tensor programs",
        {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_cells", "fuse", "remove_dead_code",
-        "merge_kernels", "note_constants", "schedule", "rewrite_weights"}},
+        "merge_kernels", "note_constants", "schedule", "rewrite_weights", "fuse_loops", "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

@@ -4,10 +4,13 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "frontend/onnx/recurrent.h"
+#include "support/checked_math.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
+
+constexpr int64_t kStateLanes = 16;  // float32s of the widest vectors; shorter ones divide it
 
 // The activation functions of recurrent operators, by ONNX's names in lower case. Absent parameters have ONNX's values.
 struct Activation {
@@ -50,6 +53,7 @@ class Recurrent {
     if (n.has(3)) bias_ = weights(n.tensor(3), {all, states(2 * gates_)});
     if (n.has(7)) peepholes_ = weights(n.tensor(7), {all, states(3)});
     if (n.has(4)) lengths_ = n.reshape(n.cast(n.tensor(4), kInt64), {batch_, int_imm(1)});
+    pad_states();
   }
 
   Outputs convert() {
@@ -58,9 +62,9 @@ class Recurrent {
     auto of_all = [&](size_t k, int64_t axis) {
       return join(n_, map_each(results, [&](const auto& list) { return n_.with_new_axis(list[k], axis); }), axis);
     };
-    Expr rows = of_all(results[0].size() - 1, 1);  // [steps, directions, batch, hidden]
+    Expr rows = without_padding(of_all(results[0].size() - 1, 1));  // [steps, directions, batch, hidden]
     auto final_state = [&](size_t k) {
-      Expr all = of_all(k, 0);
+      Expr all = without_padding(of_all(k, 0));
       return n_.of(batch_first_ ? n_.transpose(all, {1, 0, 2}) : all);
     };
     Outputs outputs = {n_.of(batch_first_ ? n_.transpose(rows, {2, 0, 1, 3}) : rows), final_state(0)};
@@ -77,6 +81,51 @@ class Recurrent {
     const bool is_known = std::ranges::all_of(given, [](const Expr& dim) { return as_int(dim).has_value(); });
     return is_known || given.size() != dims.size() ? x : n_.match_cast(x, tensor_type(dims, dtype_));
   }
+  // Lets states have the length of whole vectors, so that the kernels of a step have no rest. The weights of what is
+  // added are zeros, by which neither the states nor what they add to the product with R become anything but zeros.
+  void pad_states() {
+    const auto size = as_int(hidden_);
+    if (!size || *size <= 0 || quantizes_ || dtype_ != kFloat32 || !can_be_padded()) return;
+    const int64_t lanes = *size <= 4 ? 4 : *size <= 8 ? 8 : kStateLanes;
+    padding_ = round_up(*size, lanes) - *size;
+    if (padding_ == 0) return;
+    w_ = with_padded_states(w_, gates_, *size);
+    r_ = pad(with_padded_states(r_, gates_, *size), 2);
+    if (bias_) bias_ = with_padded_states(*bias_, 2 * gates_, *size);
+    if (peepholes_) peepholes_ = with_padded_states(*peepholes_, 3, *size);
+    hidden_ = int_imm(*size + padding_);
+  }
+  // Returns whether zeros for weights are added when the model is compiled, and keep the states zero.
+  bool can_be_padded() const {
+    auto is_constant = [](const std::optional<Expr>& x) { return !x || x->is<Constant>(); };
+    auto keeps_zero = [](const Activation& row) {
+      constexpr std::string_view kNames[] = {"tanh", "relu", "scaledtanh", "softsign", "leakyrelu", "elu"};
+      return std::ranges::count(kNames, row.name) > 0;
+    };
+    bool all = true;  // activations of what a state adds up or is, for each direction
+    const size_t each = activations_per_direction(), candidate = each > 1 ? 1 : 0;
+    for (size_t at = candidate; at < activations_.size(); at += each) all = all && keeps_zero(activations_[at]);
+    return all && is_constant(w_) && is_constant(r_) && is_constant(bias_) && is_constant(peepholes_);
+  }
+  // Returns weights of so many states of `size` side by side in axis 1, each with zeros behind it.
+  Expr with_padded_states(const Expr& x, int64_t count, int64_t size) {
+    std::vector<Expr> dims = n_.shape_of(x);
+    std::vector<Expr> apart = dims;
+    apart[1] = int_imm(count);
+    apart.insert(apart.begin() + 2, int_imm(size));
+    dims[1] = int_imm(count * (size + padding_));
+    return n_.reshape(pad(n_.reshape(x, apart), 2), dims);
+  }
+  Expr pad(const Expr& x, size_t axis) {
+    std::vector<int64_t> widths(2 * n_.shape_of(x).size());
+    widths[2 * axis + 1] = padding_;
+    return n_.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
+  }
+  Expr without_padding(const Expr& x) {
+    const int64_t axis = std::ssize(n_.shape_of(x)) - 1;
+    return padding_ == 0 ? x : n_.slice(x, axis, int_imm(0), n_.simplify(hidden_ - padding_));
+  }
+
   size_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
 
   void read_activations() {
@@ -155,7 +204,8 @@ class Recurrent {
     if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, hidden_});
     Expr state = n_.tensor(input);
     if (batch_first_) state = n_.transpose(state, {1, 0, 2});
-    return n_.pick(state, 0, d);
+    state = n_.pick(state, 0, d);
+    return padding_ == 0 ? state : pad(state, 1);
   }
 
   std::vector<Expr> next_state(Node& step, int64_t d, const Expr& from_input, const std::vector<Expr>& state) {
@@ -239,6 +289,7 @@ class Recurrent {
   std::vector<Activation> activations_;
   std::optional<double> clip_;
   std::optional<Expr> lengths_;  // [batch, 1]
+  int64_t padding_ = 0;          // of a hidden state, which is in hidden_
 };
 
 Outputs recurrent(Node& n) {

@@ -4,6 +4,7 @@
 
 #include "support/diagnostic.h"
 #include "tests/kernel_harness.h"
+#include "tir/analysis/annotations.h"
 
 #include "tests/catch.h"
 
@@ -50,6 +51,18 @@ TEST_CASE("several dims are row-major", "[codegen]") {
   for (size_t r = 0; r < 3; ++r) {
     for (size_t c = 0; c < 5; ++c) CHECK(y[c * 3 + r] == x[r * 5 + c]);
   }
+}
+
+TEST_CASE("a parallel loop that turns back", "[codegen]") {
+  VarRef i = make_dim("i"), j = make_dim("j");
+  Buffer order = flat_buffer("order", kInt64, 9), count = flat_buffer("count", kInt64, 1);
+  Expr at = load(count, {imm(0)});
+  Stmt note = seq({store(order, j, {at}), store(count, at + imm(1), {imm(0)})});  // in order, on a single thread
+  Stmt inner = make(For{j, imm(2), imm(3), ForKind::kParallel, {}, {{annotation<"turns_back">(), true}}, note});
+  CompiledKernel kernel(prim_func({order, count}, {loop(i, imm(3), inner)}));
+  std::vector<int64_t> orders(9), counts(1);
+  REQUIRE(kernel.run({orders.data(), counts.data()}, {}, 1).status == 0);
+  CHECK(orders == std::vector<int64_t>{2, 3, 4, 4, 3, 2, 2, 3, 4});
 }
 
 TEST_CASE("a parallel matmul gives the same bits for any number of threads", "[codegen]") {

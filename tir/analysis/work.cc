@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/visit.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -116,12 +119,11 @@ class WorkCounter {
 using DimNames = std::unordered_map<const NodeHeader*, std::string>;
 
 // Returns "t1[0]" for the dims that are variables, by the first param that has each.
-DimNames names_of_dims(const std::vector<Buffer>& params) {
+DimNames names_of_dims(const ParamShapes& params) {
   DimNames names;
   for (size_t i = 0; i < params.size(); ++i) {
-    const std::vector<Expr>& shape = buffer_type(params[i]).shape;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d].is<Var>()) names.try_emplace(shape[d].get(), fmt::format("t{}[{}]", i, d));
+    for (size_t d = 0; d < params[i].size(); ++d) {
+      if (params[i][d].is<Var>()) names.try_emplace(params[i][d].get(), fmt::format("t{}[{}]", i, d));
     }
   }
   return names;
@@ -162,11 +164,33 @@ Work work_of(const PrimFuncRef& program) {
   const std::vector<Buffer> params = buffer_params(program);
   WorkCounter counter(params);
   counter.count(program->body);
-  const DimNames names = names_of_dims(params);
-  auto text = [&](const Expr& count) { return formula_of(simplify(count), names).value_or(""); };
+  const ParamShapes shapes = map_each(params, [](const Buffer& param) { return buffer_type(param).shape; });
+  auto text = [&](const Expr& count) { return formula_of(count, shapes); };
   Work work{counter.is_known() ? text(counter.operations()) : "", {}};
   for (const Expr& accesses : counter.accesses()) work.accesses.push_back(counter.is_known() ? text(accesses) : "");
   return work;
+}
+
+std::string formula_of(const Expr& number, const ParamShapes& params) {
+  return formula_of(simplify(number), names_of_dims(params)).value_or("");
+}
+
+std::string in_terms_of(const ParamShapes& params, const std::string& formula, const ParamShapes& own) {
+  std::string result;
+  for (size_t at = 0; at < formula.size();) {
+    unsigned param = 0, dim = 0;
+    int length = 0;
+    if (std::sscanf(formula.c_str() + at, "t%u[%u]%n", &param, &dim, &length) < 2 || length == 0) {
+      result += formula[at++];
+      continue;
+    }
+    if (param >= own.size() || dim >= own[param].size()) return "";
+    const std::string value = formula_of(own[param][dim], params);
+    if (value.empty()) return "";
+    result += value;
+    at += static_cast<size_t>(length);
+  }
+  return result;
 }
 
 }  // namespace relaxc

@@ -23,4 +23,11 @@ struct Work {
 // it.
 Work work_of(const PrimFuncRef& program);
 
+// The dims of each buffer param.
+using ParamShapes = std::vector<std::vector<Expr>>;
+// Returns the formula of a number for a program with params of these shapes; empty where they do not tell.
+std::string formula_of(const Expr& number, const ParamShapes& params);
+// Returns a formula about params of the shapes `own` as one about the params of another program.
+std::string in_terms_of(const ParamShapes& params, const std::string& formula, const ParamShapes& own);
+
 }  // namespace relaxc

@@ -211,8 +211,9 @@ class ContractionSchedule {
   void distribute_tiles() {
     LoopRV parallel = fused(sch_, shared_);
     // Panels are prefetched: the next panel during the current one or, where a panel is read once, some rows ahead.
-    if (tile_.rows_ahead > 0) {
-      sch_.apply(Annotate{reduce_[0], annotation<"prefetch_ahead">(), AttrList{panel_, tile_.rows_ahead}});
+    if (tile_.rows_ahead) {
+      if (*tile_.rows_ahead > 0)
+        sch_.apply(Annotate{reduce_[0], annotation<"prefetch_ahead">(), AttrList{panel_, *tile_.rows_ahead}});
     } else {
       sch_.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{panel_}});
       if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotation<"prefetch">(), AttrList{panel_}});

@@ -21,9 +21,10 @@ struct ContractionTile {
   bool copies_operand = false;  // into panels, first
   int64_t row_tiles = 0;        // in a block of rows; 0: threads share panels instead
   bool columns_first = false;   // all products use a panel before the next one
-  int64_t rows_ahead = 0;       // from the prefetch of a panel's row to its use; 0: the next panel is fetched
-  int64_t parts = 1;            // of the reduction
-  int64_t step = 1;             // of the innermost reduction, unrolled
+  // From the prefetch of a panel's row to its use; 0: there is none; absent: the next panel is fetched.
+  std::optional<int64_t> rows_ahead = {};
+  int64_t parts = 1;  // of the reduction
+  int64_t step = 1;   // of the innermost reduction, unrolled
   bool unrolls_epilogue = true;
   std::optional<Versions> versions = {};
   // A product in bands, y[..., band, column], has the same columns of all bands in a tile.

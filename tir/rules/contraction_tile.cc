@@ -296,9 +296,12 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   }
   bool loops = tile.parts == 1 && tile.has_rows && any_is_expensive(product.epilogue);
   tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
-  if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty())
-    tile.rows_ahead = decisions.number("rows_ahead", doublings_between(kFewestRowsAhead, kMostRowsAhead),
-                                       tile.has_rows ? kRowsAhead : kSingleRowsAhead);
+  if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty()) {
+    std::vector<int64_t> candidates = doublings_between(kFewestRowsAhead, kMostRowsAhead);
+    candidates.insert(candidates.begin(), 0);
+    // What few rows read fast enough, the processor fetches by itself, and sooner.
+    tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.rows < kFewestFetchedRows ? 0 : kRowsAhead);
+  }
   return tile;
 }
 
@@ -341,8 +344,8 @@ std::vector<DecisionRow> contraction_decisions() {
                        kMostStep)},
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
            "\"loop\" where the blocks call functions such as exp"},
-          {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
-           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)}};
+          {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once; 0: none",
+           fmt::format("{}; none for a tile of fewer rows than {}", kRowsAhead, kFewestFetchedRows)}};
 }
 
 }  // namespace relaxc

@@ -70,9 +70,10 @@ constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights 
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
 constexpr int64_t kFewestPatchesOfNewWeight = 32;           // for fewer, transforming a weight in each run takes longer
-constexpr int64_t kTypicalChannels = 64;  // in and out of a Winograd convolution, for the size of its groups
-constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: ResNet's first stage
-constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
+constexpr int64_t kTypicalChannels = 64;   // in and out of a Winograd convolution, for the size of its groups
+constexpr int64_t kGuessedPixels = 56;     // of a symbolic extent of an image: ResNet's first stage
+constexpr int64_t kRowsAhead = 64;         // rows of a panel from a prefetch to its use
+constexpr int64_t kFewestFetchedRows = 8;  // of a tile whose panels are prefetched; 4 to 6 take 15% longer with it
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
 // ---- Time, in cycles
