@@ -213,8 +213,13 @@ void merge_shared_loops(Schedule& sch, const Blocks& blocks, const Target& targe
     first = std::max(end, first + 1);
     const int64_t rows = loops.size() > 1 ? rows_together(sch, group, shared->extent, target) : 0;
     if (rows == 0) continue;
-    if (rows > 1)
-      loops = map_each(loops, [&](const LoopRV& loop) { return sch.apply(Split{loop, {std::nullopt, rows}})[0]; });
+    // A loop that is annotated stays as it is, and so do the others.
+    auto is_cut = [&](LoopRV& loop) {
+      auto parts = sch.try_apply(Split{loop, {std::nullopt, rows}});
+      if (parts) loop = (*parts)[0];
+      return static_cast<bool>(parts);
+    };
+    if (rows > 1 && !std::ranges::all_of(loops, is_cut)) continue;
     LoopRV merged = loops[0];
     for (size_t i = 1; i < loops.size(); ++i) {
       auto outcome = sch.try_apply(Merge{{merged, loops[i]}});
