@@ -23,10 +23,9 @@ Lanes polynomial(const Lanes& x, const double (&coefficients)[N]) {
 
 // ---- In float
 
-// Cephes expf: (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
-constexpr double kExpm1[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
-                             4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
-// Cephes expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
+// (e^r - 1 - r) / r^2 for |r| <= ln2 / 2, such that the relative error of e^r is the least (Lawson's algorithm, 2^-28).
+constexpr double kExpm1[] = {1.381454058e-3, 8.3687454462e-3, 4.1668388993e-2, 1.6666521132e-1, 4.999999404e-1};
+// As in Cephes' expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
 struct Exponential {
   Lanes fraction, n;
   Nearest scale;  // n, also as a float
@@ -63,16 +62,13 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere, which is 1 from 10 on.
+// (1 - e^-2t) / (1 + e^-2t) with t = |x|, which is 1 from 10 on, and e^-2t = (1 + fraction) 2^n. Near 0, where n is 0,
+// the numerator is as exact as the fraction. Its mantissa is there just below that of the result, so that its rounding
+// counts little; that of e^2t - 1 is just above.
 Lanes tanh(const Lanes& x) {
-  Lanes magnitude = at_most(abs(x), 10), square = x * x;
-  Lanes p =
-      polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
-  Lanes small = fma(p * square, x, x);
-  Exponential e = exponential(magnitude * 2);
+  Exponential e = exponential(at_most(abs(x), 10) * -2);
   Lanes scale = power_of_two(e.n);
-  Lanes large = 1 - 2 / (fma(e.fraction, scale, scale) + 1);
-  return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
+  return copysign(fma(-e.fraction, scale, 1 - scale) / fma(e.fraction, scale, 1 + scale), x);
 }
 
 // 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the
