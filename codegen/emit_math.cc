@@ -23,28 +23,18 @@ Lanes polynomial(const Lanes& x, const double (&coefficients)[N]) {
 
 // ---- In float
 
-// Cephes expf: (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
-constexpr double kExpm1[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
-                             4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
-// e^x = (1 + r + quadratic) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2 (Cephes expf). |x| <= 105.
-struct Reduced {
-  Lanes r, p, n;  // quadratic = p r^2
+// (e^r - 1 - r) / r^2 for |r| <= ln2 / 2, such that the relative error of e^r is the least (Lawson's algorithm, 2^-28).
+constexpr double kExpm1[] = {1.381454058e-3, 8.3687454462e-3, 4.1668388993e-2, 1.6666521132e-1, 4.999999404e-1};
+// As in Cephes' expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
+struct Exponential {
+  Lanes fraction, n;
   Nearest scale;  // n, also as a float
 };
-Reduced reduced(const Lanes& x) {
+Exponential exponential(const Lanes& x) {
   Nearest n = nearest(x, kLog2e);
   Lanes r = fma(n.number, -0.693145751953125, x);  // 15 significant bits: exact products without fma, too
   r = fma(n.number, -1.428606765330187045e-6, r);
-  return {r, polynomial(r, kExpm1), n.integer, n};
-}
-// e^x = (1 + fraction) 2^n.
-struct Exponential {
-  Lanes fraction, n;
-  Nearest scale;
-};
-Exponential exponential(const Lanes& x) {
-  Reduced e = reduced(x);
-  return {fma(e.p, e.r * e.r, e.r), e.n, e.scale};
+  return {fma(polynomial(r, kExpm1), r * r, r), n.integer, n};
 }
 
 // The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
@@ -72,16 +62,13 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// t = h / (h + 1) with h = (e^2|x| - 1) / 2 = (quadratic + (r + (1 - 2^-n))) 2^(n - 1): the inner sum is r itself near
-// 0, so h has the relative accuracy of e^r - 1, and no other form is needed there. Where h is small, h (1 - t) is the
-// same number without most of the errors of the sum and the quotient. The result is 1 from 10 on.
+// (1 - e^-2t) / (1 + e^-2t) with t = |x|, which is 1 from 10 on, and e^-2t = (1 + fraction) 2^n. Near 0, where n is 0,
+// the numerator is as exact as the fraction. Its mantissa is there just below that of the result, so that its rounding
+// counts little; that of e^2t - 1 is just above.
 Lanes tanh(const Lanes& x) {
-  constexpr double kSmall = 0.4;
-  Lanes magnitude = at_most(abs(x), 10);
-  Reduced e = reduced(magnitude * 2);
-  Lanes h = fma(e.p, e.r * e.r, e.r + (1 - power_of_two(0 - e.n))) * power_of_two(e.n - 1);
-  Lanes t = h / (h + 1);
-  return copysign(select(magnitude < kSmall, fma(-t, h, h), t), x);  // of -0, too
+  Exponential e = exponential(at_most(abs(x), 10) * -2);
+  Lanes scale = power_of_two(e.n);
+  return copysign(fma(-e.fraction, scale, 1 - scale) / fma(e.fraction, scale, 1 + scale), x);
 }
 
 // 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the

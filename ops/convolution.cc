@@ -233,20 +233,30 @@ Expr decompose_transposed(const OpCall& op, Builder& b) {
   return convolution_of_phases(op, conv, b);
 }
 
+// The other forms of a convolution over N dims in the plain layouts, in the order in which they are tried.
+using OtherForm = std::optional<Expr> (*)(const OpCall&, const Conv&, Builder&);
+template <int N>
+std::vector<OtherForm> other_forms() {
+  std::vector<OtherForm> forms = {convolution_of_products, convolution_of_patches};
+  if constexpr (N == 3) {
+    forms.insert(forms.end(), {convolution_of_merged_dims, convolution_of_planes});
+  } else {
+    if (N == 1) forms.push_back(convolution_of_elements);
+    forms.push_back(convolution_of_read_taps<N>);
+  }
+  return forms;
+}
+
 template <int N>
 Expr decompose_conv(const OpCall& op, Builder& b) {
   const Conv conv = check_conv<N>(op);
   const auto attrs = op.attrs<ConvAttrs<N>>();
   const bool is_plain = attrs.data_layout == data_layout_of(N) && attrs.kernel_layout == kernel_layout_of(N) &&
                         attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
-  std::optional<Expr> result;
-  if constexpr (N == 3) {
-    if (is_plain) result = convolution_of_planes(op, conv, b);
-  } else {
-    if (is_plain && N == 1) result = convolution_of_elements(op, conv, b);
-    if (is_plain && !result) result = convolution_of_read_taps<N>(op, conv, b);
+  for (OtherForm form : is_plain ? other_forms<N>() : std::vector<OtherForm>()) {
+    if (auto result = form(op, conv, b)) return *result;
   }
-  return result ? *result : b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
+  return b.op(op.name(), op.call.args, op.call.attrs);  // lowered as it is
 }
 
 template <int N, class A>

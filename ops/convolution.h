@@ -27,6 +27,12 @@ Expr convolution_of_phases(const OpCall& op, const Conv& conv, Builder& b);
 // Returns the result of a convolution of volumes in the plain layouts by one of images; nullopt where that does not pay
 // or the weight's planes are not known.
 std::optional<Expr> convolution_of_planes(const OpCall& op, const Conv& conv, Builder& b);
+// Does so for a volume whose window has one element in two dims side by side, by an image.
+std::optional<Expr> convolution_of_merged_dims(const OpCall& op, const Conv& conv, Builder& b);
+// Does so for groups of few channels that are read point by point, by a product.
+std::optional<Expr> convolution_of_products(const OpCall& op, const Conv& conv, Builder& b);
+// Does so where windows do not overlap and have few elements, by a convolution whose window has one element.
+std::optional<Expr> convolution_of_patches(const OpCall& op, const Conv& conv, Builder& b);
 // Does so for a sequence of few channels, by a convolution with a window of one element.
 std::optional<Expr> convolution_of_elements(const OpCall& op, const Conv& conv, Builder& b);
 // Returns the result of a convolution in the plain layouts without the taps that meet the padding only; nullopt where

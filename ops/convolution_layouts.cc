@@ -90,9 +90,11 @@ struct Form {
   bool is_depthwise, is_grouped, is_picture;
   bool has_strides, is_dilated;
   bool has_long_rows;
+  bool has_whole_points;  // all pixels, read point by point, fill vectors
 
-  // In the plain order vectors lie along rows of pixels.
+  // In the plain order vectors lie along rows of pixels, or across all of them where these are read point by point.
   double plain_time() const {
+    if (window == 1 && !has_strides && !is_grouped && has_whole_points) return 1.1;
     if (is_depthwise) return has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3;
     if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
     if (has_long_rows) return 1.2;
@@ -149,13 +151,18 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   };
   int64_t window = 1;
   for (size_t d = 2; d < weight_dims->size(); ++d) window *= (*weight_dims)[d];
+  Expr points = int_imm(1);
+  for (size_t d = 2; d < result->size(); ++d) points = points * (*result)[d];
+  const auto num_points = as_int(simplify(points));
+  const bool has_whole_points = num_points && *num_points % *block == 0;
   const Form form{.window = window,
                   .is_depthwise = blocks.is_depthwise(),
                   .is_grouped = blocks.groups > 1,
                   .is_picture = is_picture,
                   .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
                   .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
-                  .has_long_rows = guessed_elements({result->back()}) >= static_cast<double>(kLongRow * *block)};
+                  .has_long_rows = guessed_elements({result->back()}) >= static_cast<double>(kLongRow * *block),
+                  .has_whole_points = has_whole_points};
   const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * window);
   const double with_zeros =
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);

@@ -2,8 +2,9 @@
 // weight k to position p = i * stride + k * dilation of the result before its padding is cropped. With p = q * stride +
 // r and no dilation, position q of phase r gathers data[q - j] * weight[r + j * stride] for each j: a convolution of
 // stride 1 whose output channels are the phases of all channels. The phases are interleaved after it. A dilation is
-// written into the weight, as zeros, unless the stride is 1. Where the stride does not divide the window some taps are
-// zeros as well, so that an infinite element makes NaNs beside the results that it belongs to.
+// written into the weight, as zeros, unless the stride is 1. Where the stride does not divide the window some phases
+// have fewer taps. With many channels each phase is a convolution of its own; with few all are one, in which the taps
+// that miss are zeros, so that an infinite element makes NaNs beside the results that it belongs to.
 #include <algorithm>
 
 #include "ir/builder.h"
@@ -16,11 +17,18 @@ namespace relaxc {
 
 namespace {
 
+// Convolutions of fewer channels do not fill vectors by phases, and more phases are too many convolutions.
+constexpr int64_t kFewestChannels = 16, kMostPhases = 8;
+
 class Phases {
  public:
   Phases(const OpCall& op, const Conv& conv, Builder& b) : op_(op), conv_(conv), b_(b) {
     for (size_t d = 0; d < conv.spatial; ++d) {
-      int64_t stride = conv.strides[d], window = *as_int(conv.kernel[d]) * (stride == 1 ? 1 : conv.dilation[d]);
+      const int64_t kernel = *as_int(conv.kernel[d]);
+      // A single element has no neighbours to step to: all positions are phases of it.
+      const bool is_single = is_int(conv.in[d], 1);
+      const int64_t stride = is_single ? std::max(conv.strides[d], kernel * conv.dilation[d]) : conv.strides[d];
+      const int64_t window = kernel * (stride == 1 ? 1 : conv.dilation[d]);
       Dim dim{.stride = stride, .dilation = stride == 1 ? conv.dilation[d] : 1, .taps = ceil_div(window, stride)};
       int64_t before = conv.padding.before[d], first = floor_div(before, stride);
       int64_t beyond = *as_int(simplify(conv.out[d] - conv.in[d] * stride)) + before - 1;  // the last p, less in
@@ -33,13 +41,23 @@ class Phases {
 
   template <int N>
   Expr run() {
-    ConvAttrs<N> attrs{.groups = conv_.groups, .out_dtype = conv_.out_dtype};
-    for (size_t d = 0; d < N; ++d) {
-      attrs.dilation[d] = dims_[d].dilation;
-      attrs.padding[d] = std::max<int64_t>(dims_[d].before, 0);
-      attrs.padding[N + d] = std::max<int64_t>(dims_[d].after, 0);
+    if (!are_phases_apart()) return interleaved(convolution<N>(dims_, weight()));
+    // The phases of a channel are counted over all dims, the last one the fastest.
+    const Expr all = weight();
+    int64_t count = 1;
+    for (const Dim& dim : dims_) count *= dim.stride;
+    std::vector<Expr> parts;
+    for (int64_t phase = 0; phase < count; ++phase) {
+      std::vector<Dim> dims = dims_;
+      int64_t rest = phase;
+      for (size_t d = N; d-- > 0;) {
+        dims[d].taps = ceil_div(*as_int(conv_.kernel[d]) - rest % dims[d].stride, dims[d].stride);
+        dims[d].before -= (dims_[d].taps - dims[d].taps) * dims[d].dilation;
+        rest /= dims[d].stride;
+      }
+      parts.push_back(convolution<N>(dims, weight_of_phase(all, phase, dims)));
     }
-    return interleaved(b_.op(fmt::format("nn.conv{}d", N), {data(), weight()}, attrs));
+    return interleaved(b_.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}));
   }
 
  private:
@@ -48,6 +66,43 @@ class Phases {
     int64_t before = 0, after = 0;  // padding of the data; less than 0: elements that reach no result
     int64_t crop = 0;               // leading positions that the padding removes
   };
+
+  // Returns whether each phase is a convolution of its own, which leaves the taps out that it does not have.
+  bool are_phases_apart() const {
+    int64_t phases = 1;
+    bool differ = false;
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      const int64_t kernel = *as_int(conv_.kernel[d]), stride = dims_[d].stride;
+      if (kernel < stride || (stride > 1 && conv_.dilation[d] != 1)) return false;
+      differ = differ || kernel % stride != 0;
+      phases *= stride;
+    }
+    const auto channels = as_int(conv_.out_channels);
+    return differ && phases <= kMostPhases && conv_.groups == 1 && channels && *channels >= kFewestChannels;
+  }
+  // Returns the part [O, C, taps, ...] of the weight; the first taps of others are its own.
+  Expr weight_of_phase(const Expr& all, int64_t phase, const std::vector<Dim>& dims) {
+    const int64_t channels = *as_int(conv_.out_channels);
+    std::vector<Expr> axes = {int_imm(0)}, begins = {int_imm(phase * channels)},
+                      ends = {int_imm((phase + 1) * channels)};
+    for (size_t d = 0; d < dims.size(); ++d) {
+      axes.push_back(int_imm(static_cast<int64_t>(d) + 2));
+      begins.push_back(int_imm(dims_[d].taps - dims[d].taps));
+      ends.push_back(int_imm(dims_[d].taps));
+    }
+    return b_.op("strided_slice", {all, tuple(axes), tuple(begins), tuple(ends)});
+  }
+
+  template <int N>
+  Expr convolution(const std::vector<Dim>& dims, const Expr& weight) {
+    ConvAttrs<N> attrs{.groups = conv_.groups, .out_dtype = conv_.out_dtype};
+    for (size_t d = 0; d < N; ++d) {
+      attrs.dilation[d] = dims[d].dilation;
+      attrs.padding[d] = std::max<int64_t>(dims[d].before, 0);
+      attrs.padding[N + d] = std::max<int64_t>(dims[d].after, 0);
+    }
+    return b_.op(fmt::format("nn.conv{}d", N), {data(dims), weight}, attrs);
+  }
 
   Expr reshape(const Expr& x, std::vector<Expr> dims) { return b_.op("reshape", {x, shape_expr(std::move(dims))}); }
   Expr permute(const Expr& x, std::vector<int64_t> axes) { return b_.op("permute_dims", {x}, AxesAttrs{axes}); }
@@ -72,12 +127,12 @@ class Phases {
   }
 
   // Returns the elements that reach the result.
-  Expr data() {
+  Expr data(const std::vector<Dim>& dims) {
     std::vector<int64_t> begins;
     std::vector<Expr> sizes;
-    for (size_t d = 0; d < dims_.size(); ++d) {
-      begins.push_back(std::max<int64_t>(-dims_[d].before, 0));
-      sizes.push_back(simplify(conv_.in[d] + (std::min<int64_t>(dims_[d].after, 0) - begins[d])));
+    for (size_t d = 0; d < dims.size(); ++d) {
+      begins.push_back(std::max<int64_t>(-dims[d].before, 0));
+      sizes.push_back(simplify(conv_.in[d] + (std::min<int64_t>(dims[d].after, 0) - begins[d])));
     }
     return slice(op_.arg(0), begins, sizes);
   }

@@ -19,6 +19,7 @@ import convolutions
 import elementwise
 import movement
 import products
+import reasons
 import reductions
 import structures
 
@@ -57,7 +58,7 @@ def export(form, folder, pattern):
         op = form.op if isinstance(form.op, str) else 'nodes'
         print(json.dumps({'name': name, 'model': str(path), 'dims': dims if is_symbolic else {}, 'inputs': files,
                           'operations': int(operations), 'bytes': int(touched), 'op': op,
-                          'reason': form.reason}))
+                          'reason': form.reason or reasons.reason_of(form.name)}))
 
 
 def main():

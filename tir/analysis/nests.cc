@@ -154,7 +154,9 @@ bool is_zero(const Expr& value) {
 
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
   return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
-                    [](const Expr& index, const IterVar& axis) { return same_node(index, axis.var); });
+                    [](const Expr& index, const IterVar& axis) {
+                      return same_node(index, axis.var) || (is_int(index, 0) && is_int(axis.domain.extent, 1));
+                    });
 }
 
 bool is_at_offset(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {

@@ -31,7 +31,7 @@ std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node);
 // Returns the change of an access's row-major position per step of the variable; nullopt if it varies, or for vectors.
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts);
-// Returns whether the indices are the axes themselves, in order.
+// Returns whether the indices are the axes themselves, in order; that of an axis of one iteration may be 0.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
 // Returns whether each is an axis, in order, plus an offset that does not depend on axes.
 bool is_at_offset(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);

@@ -8,22 +8,37 @@ using namespace scheduling;
 
 namespace {
 
+// Returns whether threads share all loops from `outermost` down to this one. Elements that an iteration of these writes
+// no other one accesses, in however many steps it writes them.
+bool are_shared(const TreeNode* loop, const TreeNode* outermost) {
+  for (const TreeNode* at = loop;; at = at->parent) {
+    if (at->loop->kind != ForKind::kParallel) return false;
+    if (at == outermost) return true;
+  }
+}
+
 // Returns why block `b` of the second nest cannot follow block `a` of the first in each merged iteration. `vars` are
 // the second nest's variables in terms of the first's.
-Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
+Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars,
+                      bool is_shared) {
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))
       return message("block '{}' writes '{}', which '{}' accesses", b, write.buffer, a);
   }
   for (const BufferRegion& read : b->block->reads) {
     if (!write_of(a, read.buffer)) continue;
+    auto needed = map_each(region_at(b, read, second), [&](const Range& range) { return substitute(range, vars); });
+    if (is_shared) {
+      Nodes writers = blocks_below(first);
+      std::erase_if(writers, [&](const TreeNode* block) { return !write_of(block, read.buffer); });
+      if (writes_all(writers, read.buffer, first, needed)) continue;
+    }
     if (a->partial || a->carried || b->carried)
       return message("block '{}' may not have made all of '{}' in an iteration", a, read.buffer);
     if (Refusal refusal = not_complete_or_reduction(a)) return refusal;
     if (auto driven = find_unfinished(a, first))
       return message("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
                      driven->loop, driven->axis->var, a);
-    auto needed = map_each(region_at(b, read, second), [&](const Range& range) { return substitute(range, vars); });
     if (!writes_all({a}, read.buffer, first, needed))
       return message(
           "cannot prove that block '{}' reads only elements that '{}' computes of '{}' in the same iteration", b, a,
@@ -84,9 +99,10 @@ void require_independent_between(Step& step, const std::vector<LoopNest>& nests,
 
 void require_mergeable(Step& step, const LoopNest& first, const LoopNest& second) {
   VarMap vars = vars_of_nest(second, first);
+  const bool is_shared = are_shared(first.back(), first[0]);
   for (TreeNode* a : blocks_below(first[0])) {
     for (TreeNode* b : blocks_below(second[0]))
-      step.require(not_mergeable(first.back(), a, second.back(), b, vars), {a, b});
+      step.require(not_mergeable(first.back(), a, second.back(), b, vars, is_shared), {a, b});
   }
 }
 

@@ -91,15 +91,32 @@ class FactoredReduction {
     top_ = top_of_exclusive_loops(top_);
   }
 
-  // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis.
+  // Returns the loops that drive the reduce axes that this loop drives, and others that drive axes together with them.
+  Nodes tied_loops() const {
+    Nodes tied = {loop_};
+    for (size_t known = 0; known != tied.size();) {
+      known = tied.size();
+      for (const IterVar& axis : block_->axes()) {
+        if (axis.kind != IterKind::kReduce || !mentions_any(axis.value, tied)) continue;
+        for (TreeNode* at : loops_) {
+          if (uses_var(axis.value, at->var()) && !contains(tied, at)) tied.push_back(at);
+        }
+      }
+    }
+    return tied;
+  }
+
+  // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis. Of a loop that was fused
+  // and split again, an outer axis may depend on the outer part alone, and is still none of its own beside it.
   void find_axes() {
+    const Nodes tied = tied_loops();
     DType dtype = dtype_of(loop_->var());
     factor_ = make_var("v" + loop_->name(), prim_type(dtype));
     axes_.push_back({*factor_, {int_imm(0, dtype), loop_->loop->extent}, IterKind::kSpatial, loop_->var()});
     loop_axes_.emplace(loop_->var().get(), *factor_);
     std::vector<IterVar> reduce_axes;
     for (const IterVar& axis : block_->axes()) {
-      if (!uses_var(axis.value, loop_->var())) {
+      if (!mentions_any(axis.value, axis.kind == IterKind::kReduce ? tied : Nodes{loop_})) {
         IterVar again = fresh_axis(axis, {}, positions_);
         (axis.kind == IterKind::kSpatial ? axes_ : reduce_axes).push_back(again);
         continue;

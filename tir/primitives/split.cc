@@ -90,7 +90,10 @@ Loops Split::apply(Step& step) const {
   Nodes loops;
   Expr position = int_imm(0, dtype_of(old.var));
   for (size_t i = 0; i < extents.size(); ++i) {
-    TreeNode* loop = tree.new_loop(fmt::format("{}_{}", old.var->name, i), extents[i], old.kind);
+    // The inner loops of one that threads share are each thread's own.
+    const bool is_own = i > 0 && old.kind == ForKind::kParallel;
+    TreeNode* loop =
+        tree.new_loop(fmt::format("{}_{}", old.var->name, i), extents[i], is_own ? ForKind::kSerial : old.kind);
     loop->span = node->span;
     loops.push_back(loop);
     position = position * extents[i];

@@ -46,10 +46,12 @@ struct ReductionPlan {
   bool has_combiner = true;                               // else its spatial loops stay as they are
   std::optional<size_t> row_axis = {}, column_axis = {};  // positions among the spatial axes
   int64_t rows = 1, vectors = 1;
-  int64_t lanes = 1;           // of a vector of columns; without a column axis, of partial results
-  size_t window = 0;           // the innermost reduce axes that are a window's
-  size_t unrolled = 0;         // how many of these are unrolled
-  bool masks_columns = false;  // there is no separate code for whole vectors of a symbolic number of columns
+  int64_t lanes = 1;            // of a vector of columns; without a column axis, of partial results
+  long merged = 1;              // the innermost reduce axes that partial results take as one loop
+  size_t window = 0;            // the innermost reduce axes that are a window's
+  size_t unrolled = 0;          // how many of these are unrolled
+  bool columns_inside = false;  // tiles follow each other along the columns, so that results are stored in their order
+  bool masks_columns = false;   // there is no separate code for whole vectors of a symbolic number of columns
   // The border of the image, or whatever else makes the windows' operand, is computed in a band of that many row tiles,
   // or of everything inside of the axes that no window slides along; nullopt: it is computed before.
   std::optional<int64_t> band = {};
@@ -62,6 +64,10 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
                         const ReductionPlan& plan, const Blocks& producers = {});
 std::vector<DecisionRow> reduction_decisions();
+// Makes the last two axes of the result one where that fills vectors better and every access, also of the epilogue,
+// takes them as one, such as the rows and columns of an image that a convolution reads point by point. The block then
+// has an epilogue, if only a copy.
+void merge_last_axes(Schedule& schedule, const BlockRV& block, std::optional<BlockRV>& epilogue, const Target& target);
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 
 }  // namespace relaxc

@@ -8,24 +8,32 @@ namespace relaxc {
 
 namespace {
 
+// Copies the right operand, one matrix or one for each product of a batch.
 void copy_into_panels(Schedule& sch, const BlockRV& anchor, const ContractionTile& tile) {
   Ref<Block> block = cast<Block>(sch.get(anchor));
   Ref<BufferLoad> operand = operands_of(*block)[1];
-  size_t column_dim = same_node(operand->indices[0], block->iter_vars[tile.column_axis].var) ? 0 : 1;
+  const size_t rank = operand->indices.size(), last = rank - 1;
+  const size_t column_dim = same_node(operand->indices[last], block->iter_vars[tile.column_axis].var) ? last : last - 1;
+  const size_t depth_dim = column_dim == last ? last - 1 : last;
   int64_t position = 0, columns = tile.columns();
   while (!same_node(block->reads[static_cast<size_t>(position)].buffer, operand->buffer)) ++position;
   BlockRV copy = sch.apply(CacheRead{anchor, position, "global"});
   Loops loops = sch.apply(GetLoops{copy});
-  sch.apply(TransformLayout{copy, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
-                              return Exprs{floor_div(at[column_dim], columns), at[1 - column_dim],
-                                           floor_mod(at[column_dim], columns)};
+  sch.apply(TransformLayout{copy, {"write", 0}, IndexMap(rank, [&](const Exprs& at) {
+                              Exprs result(at.begin(), at.end() - 2);
+                              result.push_back(floor_div(at[column_dim], columns));
+                              result.push_back(at[depth_dim]);
+                              result.push_back(floor_mod(at[column_dim], columns));
+                              return result;
                             })});
   Loops panels = sch.apply(Split{loops[column_dim], {std::nullopt, columns}});
-  sch.apply(Reorder{{panels[0], loops[1 - column_dim], panels[1]}});
+  Loops shared(loops.begin(), loops.end() - 2);
+  shared.push_back(panels[0]);
+  sch.apply(Reorder{joined({shared, {loops[depth_dim], panels[1]}})});
   sch.apply(Vectorize{panels[1]});
-  sch.apply(Parallel{panels[0]});
+  fuse_parallel(sch, shared);
   // Of a constant operand this is done once, when the program is compiled (passes/rewrite_weights.cc).
-  sch.apply(Annotate{copy, annotation<"meta_schedule.layout_rewrite_preproc">(), true});
+  if (rank == 2) sch.apply(Annotate{copy, annotation<"meta_schedule.layout_rewrite_preproc">(), true});
 }
 
 // Builds the schedule of a contraction. Its loops, from the outside: other axes, row blocks and column tiles, which are

@@ -111,22 +111,31 @@ ContractionMatch match_bands(const Block& block, const BufferLoad& x, const Buff
   return tile;
 }
 
-// Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
+// Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time,
+// also one for each product of a batch.
 ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
                                      ContractionTile tile) {
-  size_t column_dim = same_node(y.indices[0], x.indices[1]) ? 1 : 0;
+  const size_t last = y.indices.size() - 1;
+  const size_t column_dim = same_node(y.indices[last - 1], x.indices.back()) ? last : last - 1;
+  const size_t depth_dim = column_dim == last ? last - 1 : last;
   const BufferType& type = buffer_type(y.buffer);
   tile.vectors = kSideBySide;
-  auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[1 - column_dim]);
+  auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[depth_dim]);
   bool is_matrix = type.dtype == kFloat32 && width && length && *length > 1;
   // In the sum of x[i, k] * y[i, k] over k the rows of one are those of the other: it has no columns.
-  bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>() &&
-                    !same_node(y.indices[column_dim], x.indices[0]);
-  if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return kOtherForm;
+  const Expr& column = y.indices[column_dim];
+  bool is_product = same_node(y.indices[depth_dim], x.indices.back()) && x.indices[x.indices.size() - 2].is<Var>() &&
+                    column.is<Var>() && !uses_var(x.indices, cast<Var>(column));
+  if (!is_matrix || !is_product) return kOtherForm;
+  for (size_t d = 0; d + 2 < y.indices.size(); ++d) {
+    const bool is_batch =
+        is_int(y.indices[d], 0) || (y.indices[d].is<Var>() && uses_var(x.indices, cast<Var>(y.indices[d])));
+    if (!is_batch || !as_int(type.shape[d])) return kOtherForm;
+  }
   if (*width % tile.columns() != 0)
     return fmt::format("the right operand is not in panels, and its {} columns are not a multiple of {} (a panel)",
                        *width, tile.columns());
-  tile.column_axis = position_of_axis(block.iter_vars, y.indices[column_dim]);
+  tile.column_axis = position_of_axis(block.iter_vars, column);
   tile.copies_operand = true;
   tile.num_panels = *width / tile.columns();
   return tile;
@@ -153,7 +162,10 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
   if (operands.size() != 2 || operands[0]->indices.size() < 2) return kOtherForm;
   const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
   ContractionTile tile{0, row_axis_of(block, x), false, 1, target.vector_lanes(32), 1};
-  if (x.size() == 2 && y.size() == 2) return match_plain_operand(block, *operands[0], *operands[1], tile);
+  if (x.size() == y.size() && y.back().is<Var>()) {
+    ContractionMatch plain = match_plain_operand(block, *operands[0], *operands[1], tile);
+    if (y.size() == 2 || plain.index() == 0) return plain;
+  }
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() != 3 && right.shape.size() != 4) return kOtherForm;
   if (right.shape.size() == 4 && y[2].is<Var>()) return match_bands(block, *operands[0], *operands[1], tile);
@@ -256,8 +268,14 @@ ContractionMatch match_contraction(const Stage& product, const Target& target, D
   auto num_rows = is_axis ? product.extent(tile->row_axis) : 1;
   if (tile->copies_operand) {
     // A constant is copied when the program is compiled.
-    bool is_worth_copying =
-        has_constant_operand(*product.block) || num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
+    // The matrices of a batch are so small that copies pay only where the L1 cache does not hold them.
+    const Ref<BufferLoad> right = operands_of(*product.block)[1];
+    const std::vector<Expr>& dims = buffer_type(right->buffer).shape;
+    int64_t bytes = kFloat32.bytes();
+    for (const Expr& dim : std::span(dims).last(2)) bytes *= std::min(as_int(dim).value_or(kMostSum), kMostSum);
+    const bool is_large = dims.size() == 2 || bytes > target.l1_of_core();
+    bool is_worth_copying = has_constant_operand(*product.block) ||
+                            (is_large && num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle());
     if (!decisions.flag("copy_operand", is_worth_copying))
       return "the right operand is not in panels, and not worth copying into panels (decision 'copy_operand')";
   }
@@ -326,7 +344,8 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
 
 std::vector<DecisionRow> contraction_decisions() {
   return {{"copy_operand", "copy the right operand into panels first",
-           fmt::format("rows >= {} * products per cycle, or the operand is constant", kCopyCycles)},
+           fmt::format("rows >= {} * products per cycle, of a batch where L1 does not hold it; or it is constant",
+                       kCopyCycles)},
           {"columns", "columns of a register tile, one panel or several",
            fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
           {"rows", "rows of a register tile",

@@ -44,6 +44,7 @@ constexpr int kFewestWideRows = 4;                   // of a tile on two panels:
 constexpr int64_t kNarrowWindow = 3;                 // columns of a window that reads its border by conditions
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
+constexpr int64_t kShortSum = 32;      // iterations of a sum that takes less time than storing it in memory
 constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches
 constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tuners may choose
 
@@ -64,6 +65,7 @@ constexpr int64_t kBlockEighthsOfL2 = 5;        // for a block of rows; panels a
 constexpr int64_t kPanelQuartersOfL2 = 1;       // for a part of a panel
 constexpr int64_t kBlockAndPanelsInL2 = 2;      // times L2: more than that is summed in parts
 constexpr int64_t kPieceQuartersOfL1 = 1;       // for a thread's piece of an elementwise loop: operands and results fit
+constexpr int64_t kFewestBytesTogether = 2048;  // of rows that go through several blocks, which hide their latency
 constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // for weights that stay while rows of an image are read
 constexpr int64_t kGroupSlack = 4;              // times the patches of a group in L2: more are cut into single rows
 constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights that few patches may read from cache

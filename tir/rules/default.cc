@@ -161,6 +161,73 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisio
   return kept;
 }
 
+// A loop that threads share, the outermost one of a block.
+struct SharedLoop {
+  LoopRV loop;
+  int64_t extent;
+};
+std::optional<SharedLoop> shared_loop_of(Schedule& sch, const BlockRV& rv) {
+  const auto loops = sch.try_apply(GetLoops{rv});
+  if (!loops || loops->empty()) return std::nullopt;
+  const auto extent = extent_of(sch, (*loops)[0]);
+  const bool is_shared = cast<For>(sch.get((*loops)[0]))->kind == ForKind::kParallel && extent && *extent > 1;
+  return is_shared ? std::optional(SharedLoop{(*loops)[0], *extent}) : std::nullopt;
+}
+
+// Returns how many iterations of the shared loop of these blocks a thread takes together. What they pass on to each
+// other then stays in the L1 cache, and there is enough of it that one block's latency hides behind another row; 0 if
+// that cannot be.
+int64_t rows_together(Schedule& sch, const Blocks& blocks, int64_t extent, const Target& target) {
+  using namespace cost_model;
+  int64_t row_bytes = 0;
+  for (const BlockRV& rv : blocks) {
+    const Ref<Block> block = cast<Block>(sch.get(rv));
+    for (const BufferRegion& write : block->writes) {
+      int64_t bytes = buffer_type(write.buffer).dtype.bytes();
+      for (const Expr& dim : buffer_type(write.buffer).shape) bytes *= std::min(as_int(dim).value_or(0), kMostProducts);
+      row_bytes = std::max(row_bytes, bytes / extent);
+    }
+  }
+  if (row_bytes == 0) return 0;
+  const int64_t fit = target.l1_of_core() * kPieceQuartersOfL1 / 4 / row_bytes;
+  const int64_t rows =
+      divisors_between(1, std::clamp<int64_t>(fit, 1, std::max<int64_t>(1, extent / kLoopShares)), extent).back();
+  return rows * row_bytes >= kFewestBytesTogether ? rows : 0;
+}
+
+// Merges the shared loops of blocks in a row, such as the stages of a softmax, where each of their iterations reads
+// what it has made itself.
+void merge_shared_loops(Schedule& sch, const Blocks& blocks, const Target& target) {
+  for (size_t first = 0; first < blocks.size();) {
+    const auto shared = shared_loop_of(sch, blocks[first]);
+    Loops loops;
+    size_t end = first;
+    for (; shared && end < blocks.size(); ++end) {
+      const auto next = shared_loop_of(sch, blocks[end]);
+      if (!next || next->extent != shared->extent) break;
+      auto counter = [&](const LoopRV& loop) { return cast<For>(sch.get(loop))->var; };
+      const bool is_same = !loops.empty() && same_node(counter(loops.back()), counter(next->loop));
+      if (!is_same) loops.push_back(next->loop);
+    }
+    const Blocks group(blocks.begin() + static_cast<long>(first), blocks.begin() + static_cast<long>(end));
+    first = std::max(end, first + 1);
+    const int64_t rows = loops.size() > 1 ? rows_together(sch, group, shared->extent, target) : 0;
+    if (rows == 0) continue;
+    // A loop that is annotated stays as it is, and so do the others.
+    auto is_cut = [&](LoopRV& loop) {
+      auto parts = sch.try_apply(Split{loop, {std::nullopt, rows}});
+      if (parts) loop = (*parts)[0];
+      return static_cast<bool>(parts);
+    };
+    if (rows > 1 && !std::ranges::all_of(loops, is_cut)) continue;
+    LoopRV merged = loops[0];
+    for (size_t i = 1; i < loops.size(); ++i) {
+      auto outcome = sch.try_apply(Merge{{merged, loops[i]}});
+      merged = outcome ? *outcome : loops[i];
+    }
+  }
+}
+
 // Schedules blocks in plain nests, in their order.
 void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, Decisions& decisions) {
   std::vector<KeptBlock> kept = inline_blocks(sch, given, decisions);
@@ -194,6 +261,10 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
       ContractionTile tile = choose_contraction(stage, std::get<ContractionTile>(product), target, decisions);
       apply_while_they_fit(sch, [&] { schedule_contraction(sch, blocks[i], tile); });
     } else {
+      if (in_tile.empty()) {
+        merge_last_axes(sch, blocks[i], epilogue, target);
+        block = cast<Block>(sch.get(blocks[i]));
+      }
       ReductionPlan plan = choose_reduction(block, facts, target, decisions, !in_tile.empty());
       if (!plan.band) std::ranges::for_each(std::exchange(in_tile, {}), schedule_plain);
       Blocks producers = map_each(std::exchange(in_tile, {}), [&](size_t each) { return blocks[each]; });
@@ -201,6 +272,7 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
     }
     if (epilogue) ++i;
   }
+  merge_shared_loops(sch, blocks, target);
   decisions.set_prefix("");
 }
 

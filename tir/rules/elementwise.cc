@@ -61,17 +61,6 @@ bool can_merge(const std::vector<BufferLoad>& accesses, const IterVar& outer, co
   });
 }
 
-// Returns whether the axis occurs in indices of stores and plain loads alone, not in a condition, value or nested load.
-bool only_in_indices(const Block& block, const VarRef& axis) {
-  bool ok = true;
-  walk(block.body, [&](const BufferStore& store) {
-    walk(
-        store.value, [&](const BufferLoad&) { return false; },
-        [&](const Ref<Var>& var) { ok = ok && !same_node(var, axis); });
-  });
-  return ok;
-}
-
 // Returns the last of the loops, each of so many merged axes, along which a load has its neighbours that lie apart on
 // the last axis. There the store has its own. nullopt: there is none, or an access has no stride on the last axis.
 std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<BufferLoad>& accesses, const Nest& nest,

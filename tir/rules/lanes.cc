@@ -98,6 +98,22 @@ int lanes_of(const Block& block, const Target& target) {
   return vectorizable ? std::max(target.vector_lanes(widest), 2) : 1;
 }
 
+bool only_in_indices(const Block& block, const VarRef& axis) {
+  bool ok = true;
+  walk(block.body, [&](const BufferStore& store) {
+    walk(
+        store.value, [&](const BufferLoad&) { return false; },
+        [&](const Ref<Var>& var) { ok = ok && !same_node(var, axis); });
+  });
+  return ok;
+}
+
+bool is_one_axis(const BufferLoad& access, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
+  auto far = access_stride(access.buffer, access.indices, outer.var, facts),
+       near = access_stride(access.buffer, access.indices, inner.var, facts);
+  return far && near && facts.can_prove_equal(*far, *near * inner.domain.extent);
+}
+
 bool is_lane_stride(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
 
 std::vector<Expr> Nest::spatial_extents() const {

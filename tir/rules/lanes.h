@@ -65,6 +65,10 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block);
 // Returns the number of elements in a full vector of the widest dtype of the block; 1 if the block has a construct that
 // cannot be vectorized, or vectors already.
 int lanes_of(const Block& block, const Target& target);
+// Returns whether the axis occurs in indices of stores and plain loads alone, not in a condition, value or nested load.
+bool only_in_indices(const Block& block, const VarRef& axis);
+// Returns whether two axes, side by side, are one in an access: the outer one steps over all of the inner one.
+bool is_one_axis(const BufferLoad& access, const IterVar& outer, const IterVar& inner, const Analyzer& facts);
 // Returns whether the stride is 1 or 0: neighbouring lanes access neighbouring elements, or all the same one.
 bool is_lane_stride(const std::optional<Expr>& stride);
 

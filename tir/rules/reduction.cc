@@ -2,6 +2,7 @@
 #include <span>
 #include <tuple>
 
+#include "support/checked_math.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/blocks.h"
@@ -15,6 +16,8 @@ namespace {
 // Returns the stride between the lanes of a tile of that many columns anywhere on the axis. Blocked layouts have one,
 // although the axis as a whole has none.
 std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
+  // Quotients and remainders of an axis that was merged from two cancel in the place as a whole.
+  if (auto stride = access_stride(load->buffer, load->indices, axis, outer)) return stride;
   VarRef tile = make_dim("tile"), lane = make_dim("lane");
   Analyzer facts = outer;
   facts.bind(tile, Interval{0});
@@ -141,6 +144,34 @@ void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref
   tile.vectors = decisions.number("vectors", widths, tile.vectors);
 }
 
+// Returns how many of the innermost reduce axes are one in every operand, such as the rows and columns of an image.
+// Where whole vectors of that width fill the inner ones, there is nothing to gain from outer ones.
+long num_merged_axes(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int64_t width,
+                     const Analyzer& facts) {
+  size_t first = nest.axes.size() - 1;
+  std::optional<int64_t> extent = as_int(nest.axes[first].domain.extent);
+  auto merges = [&](const Ref<BufferLoad>& load) {
+    return is_one_axis(*load, nest.axes[first - 1], nest.axes[first], facts);
+  };
+  while (first > nest.num_spatial && !(extent && *extent % width == 0) && std::ranges::all_of(loads, merges)) {
+    auto outer = as_int(nest.axes[--first].domain.extent);
+    extent = extent && outer ? checked_mul(*extent, *outer) : std::nullopt;
+  }
+  return static_cast<long>(nest.axes.size() - first);
+}
+
+// Returns whether the results fill L2, beside the operands, and each sums so few products that storing them is what
+// takes time.
+bool has_short_sums(const Nest& nest, const Target& target) {
+  int64_t products = 1, bytes = buffer_type(match_reduction(*nest.block)->out).dtype.bytes();
+  for (size_t d = 0; d < nest.axes.size(); ++d) {
+    int64_t& count = d < nest.num_spatial ? bytes : products;
+    count *= std::min(as_int(nest.axes[d].domain.extent).value_or(1), cost_model::kMostSum);
+    if (count > (int64_t{1} << 40)) break;
+  }
+  return products <= cost_model::kShortSum && 2 * bytes > target.l2_of_core();
+}
+
 // Decides the lanes for partial results, two vectors of them if possible; 1 if lanes are not possible.
 void choose_partial_lanes(ReductionPlan& plan, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
                           const Analyzer& facts, Decisions& decisions) {
@@ -148,8 +179,14 @@ void choose_partial_lanes(ReductionPlan& plan, const Nest& nest, const std::vect
   std::vector<int64_t> candidates = {1};
   int64_t formula = 2 * lanes;
   if (formula >= kFewest && nest.num_reduced() > 0 && has_lane_strides(loads, nest.axes.back().var, facts)) {
+    plan.merged = num_merged_axes(nest, loads, formula, facts);
+    std::optional<int64_t> extent = 1;
+    for (const IterVar& axis : std::span(nest.axes).last(static_cast<size_t>(plan.merged))) {
+      auto known = as_int(axis.domain.extent);
+      extent = extent && known ? checked_mul(*extent, *known) : std::nullopt;
+    }
     std::ranges::copy(doublings_between(kFewest, formula), std::back_inserter(candidates));
-    while (formula > as_int(nest.axes.back().domain.extent).value_or(formula)) formula /= 2;
+    while (formula > extent.value_or(formula)) formula /= 2;
   }
   plan.lanes = decisions.number("lanes", candidates, candidates.size() == 1 || formula < kFewest ? 1 : formula);
 }
@@ -189,6 +226,20 @@ bool is_parallel(const Nest& nest, const Target& target) {
   return !is_small(nest.spatial_extents(), target, work);
 }
 
+// Lays the block's result, which only the tile reads, out with the columns' axis last: the lanes of a vector would else
+// lie apart in it, and it would not be kept in registers.
+void make_lanes_last(Schedule& sch, const BlockRV& rv, const Nest& nest, size_t column_axis) {
+  const BufferStore* store = single_store(*nest.block);
+  if (column_axis + 1 == nest.num_spatial || !store || store->indices.size() != nest.num_spatial) return;
+  const IndexMap map(nest.num_spatial, [&](const Exprs& at) {
+    Exprs result = at;
+    std::rotate(result.begin() + static_cast<long>(column_axis), result.begin() + static_cast<long>(column_axis) + 1,
+                result.end());
+    return result;
+  });
+  sch.apply(TransformLayout{rv, {"write", 0}, map});
+}
+
 // Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
 // reduction; the tile. Neighbouring row tiles reuse columns; windows go through the image in its order.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
@@ -198,6 +249,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   const size_t first_slid = tile.band ? first_axis_of_windows(nest) : nest.num_spatial;
   // The results stay in registers until the last block reads them.
   BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
+  if (tile.lanes > 1) make_lanes_last(sch, rv, nest, *tile.column_axis);
   std::optional<LoopRV> row_tiles;
   size_t outside = 0;  // loops around the part of an image that producers compute
   Loops filters;       // of a group, which all read that part
@@ -215,7 +267,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
     LoopRV loop = nest.loops[d];
     if (d == tile.row_axis) {
       rows = sch.apply(Split{loop, {std::nullopt, tile.rows}});
-      if (tile.window > 0) share(rows[0], d);
+      if (tile.window > 0 || tile.columns_inside) share(rows[0], d);
       if (tile.window > 0) row_tiles = shared.back();
       continue;
     }
@@ -232,7 +284,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   }
   if (nest.num_spatial == 0) shared = {sch.apply(AddUnitLoop{reduce[0]})};
   if (!rows.empty()) {
-    if (tile.window == 0) shared.push_back(rows[0]);
+    if (tile.window == 0 && !tile.columns_inside) shared.push_back(rows[0]);
     inside.push_back(rows[1]);
   }
   if (!columns.empty()) inside.insert(inside.end(), {columns[1], columns[2]});
@@ -268,7 +320,7 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
   if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
   // There are partial results in all lanes, then in half as many, and so on. The block itself adds up the last ones.
   Blocks partial;
-  LoopRV loop = nest.loops.back();
+  LoopRV loop = fused(sch, Loops(nest.loops.end() - plan.merged, nest.loops.end()));
   for (int64_t width = plan.lanes; width >= cost_model::kFewestLanes; width /= 2) {
     Factor outer = width == plan.lanes ? Factor(std::nullopt) : Factor(2);
     partial.push_back(sch.apply(Rfactor{sch.apply(Split{loop, {outer, width}})[1], -1}));
@@ -283,7 +335,7 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     sch.apply(Reorder{loops});
     sch.apply(Vectorize{loops.back()});
-    size_t num_reduced = i == 0 ? nest.num_reduced() : 1;
+    const size_t num_reduced = axes_of(*cast<Block>(sch.get(partial[i])), IterKind::kReduce).size();
     LoopRV first = loops[loops.size() - 1 - num_reduced];
     if (i > 0) sch.apply(Unroll{first});
     sch.apply(DecomposeReduction{partial[i], first});
@@ -334,6 +386,7 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   if (plan.column_axis) {
     if (plan.window > 0) choose_window(plan, nest, loads, target, decisions);
     choose_rows(plan, nest, loads, target, decisions);
+    plan.columns_inside = plan.window == 0 && plan.row_axis && has_short_sums(nest, target);
     if (plan.window > 0 && makes_operand) choose_band(plan, nest, facts, target, decisions);
     // A mask costs a product nothing, and other operations an instruction.
     bool has_masks = target.vector_bits >= cost_model::kMaskedBits && (plan.band || is_contraction(*block));
