@@ -55,6 +55,9 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
                         const ReductionPlan& plan, const Blocks& producers = {});
 std::vector<DecisionRow> reduction_decisions();
+// Makes the innermost loop of the reduction, the last of `num_reduced`, a vector of partial results, whose halves are
+// combined. Returns the loops around it.
+Loops reduce_in_lanes(Schedule& schedule, const BlockRV& block, size_t num_reduced, int64_t lanes);
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 
 }  // namespace relaxc

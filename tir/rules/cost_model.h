@@ -74,6 +74,12 @@ constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: R
 constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
+// ---- Attention
+
+constexpr int64_t kFewestQueries = 8, kFewestKeys = 8;  // for fewer, copying keys takes longer than it saves
+constexpr int64_t kMostQueriesInBlock = 48;             // that a thread takes
+constexpr int64_t kMostRowTilesOfScores = 16;           // of them, that users and tuners may choose
+
 // ---- Time, in cycles
 
 constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a panel
