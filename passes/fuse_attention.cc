@@ -178,8 +178,10 @@ class AttentionFuser {
                            [&](Axes i, Axes r) { return in_row(powers, i, r[0]); });
     return {powers, sums};
   }
+  // A sum of powers is at least 1, that of the largest element; without elements it is 0, and the product stays 0.
   static Expr inverse_of(const Buffer& sums, const std::vector<Expr>& at) {
-    return binary(BinaryOp::kDiv, float_imm(1, kFloat32), load(sums, {at.begin(), at.end() - 1}));
+    const Expr sum = load(sums, {at.begin(), at.end() - 1});
+    return binary(BinaryOp::kDiv, one(kFloat32), max(sum, one(kFloat32)));
   }
   static PrimFuncRef softmax_program(const Expr& x) {
     ComputeBuilder b;
