@@ -19,10 +19,8 @@ namespace {
 constexpr int64_t kPictureChannels = 4;      // the most of a picture, which are too few for a block
 constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not constant stay as they are
 constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
-// How much longer a multiply-add takes in the plain order, where vectors are along rows of pixels: rows that are at
-// least kLongRow vectors long, and shorter ones.
-constexpr double kSlownessOfRows = 2, kSlownessOfShortRows = 3.5;
-constexpr int64_t kLongRow = 2;
+constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
+constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
 
 // Returns the attributes of the same convolution of images of one row.
 ConvAttrs<2> as_images(const ConvAttrs<1>& attrs) {
@@ -83,14 +81,27 @@ struct Blocks {
     }
     return std::nullopt;
   }
-  // Returns the cycles by which it is faster than on plain images. One for each channel is as fast on these.
-  double gain(const std::vector<Expr>& result, int64_t window, int64_t merged, const Target& target) const {
-    if (is_depthwise()) return 0;
-    const double products = guessed_elements(result) * static_cast<double>(depth * window);
-    const bool is_long = guessed_elements({result.back()}) >= static_cast<double>(kLongRow * block);
-    const double in_blocks = static_cast<double>(merged * padded(filters)) / static_cast<double>(filters);
-    return products * ((is_long ? kSlownessOfRows : kSlownessOfShortRows) - in_blocks) /
-           static_cast<double>(target.products_per_cycle());
+};
+
+// A convolution's form, for estimates of its time in units of the machine's least: one multiply-add per lane and cycle.
+// The figures are fitted to 110 convolutions on x86-64 with AVX-512 (bench/operators/convolutions.py).
+struct Form {
+  int64_t window;
+  bool is_depthwise, is_grouped, is_picture;
+  bool has_strides, is_dilated;
+  bool has_long_rows;
+
+  // In the plain order vectors lie along rows of pixels.
+  double plain_time() const {
+    if (is_depthwise) return has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3;
+    if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
+    if (has_long_rows) return 1.2;
+    return is_grouped ? 1.4 : 3.5;
+  }
+  // In blocks they lie along channels, and Winograd's algorithm may compute windows of 3x3.
+  double time_in_blocks() const {
+    const bool is_winograd = window == 9 && !is_grouped && !is_picture && !has_strides && !is_dilated;
+    return is_winograd ? 0.45 : 1;
   }
 };
 
@@ -138,10 +149,22 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   };
   int64_t window = 1;
   for (size_t d = 2; d < weight_dims->size(); ++d) window *= (*weight_dims)[d];
+  const Form form{.window = window,
+                  .is_depthwise = blocks.is_depthwise(),
+                  .is_grouped = blocks.groups > 1,
+                  .is_picture = is_picture,
+                  .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
+                  .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
+                  .has_long_rows = guessed_elements({result->back()}) >= static_cast<double>(kLongRow * *block)};
+  const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * window);
+  const double with_zeros =
+      static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
+  const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /
+                      static_cast<double>(q.target.products_per_cycle());
   return LayoutOffer{.operands = {is_picture ? std::nullopt : std::optional(layout), std::nullopt},
                      .result = layout,
                      .emit = emit,
-                     .gain = blocks.gain(*result, window, *merged, q.target),
+                     .gain = gain,
                      .is_decision = true,
                      .becomes = N == 1 ? "nn.conv2d" : ""};
 }

@@ -13,9 +13,9 @@ namespace relaxc {
 namespace {
 
 // Figures of the estimates, fitted on x86-64 with AVX-512.
-constexpr int64_t kFewestLanes = 4;      // of a block
-constexpr int64_t kGuessedDim = 224;     // a symbolic extent: the side of a picture
-constexpr double kOperationsToMove = 4;  // simple operations for an element that changes its place
+constexpr int64_t kFewestLanes = 4;     // of a block
+constexpr int64_t kGuessedDim = 224;    // a symbolic extent: the side of a picture
+constexpr double kSlownessOfMoves = 3;  // how much longer moving bytes takes than reading them from the L2 cache
 
 // Returns the call's arguments with other tensors in place of its own.
 std::vector<Expr> with_tensors(const Call& call, const std::vector<Expr>& tensors) {
@@ -178,10 +178,9 @@ double guessed_elements(const std::vector<Expr>& dims) {
 }
 
 double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target) {
-  const double elements = guessed_elements(dims), bytes = 2 * elements * static_cast<double>(dtype.bytes());
-  const bool in_cache = bytes <= static_cast<double>(target.l2_of_core());
-  return std::max(elements * kOperationsToMove / target.elements_per_cycle,
-                  in_cache ? bytes / target.l2_bytes_per_cycle : bytes / target.memory_bytes_per_cycle);
+  const double bytes = 2 * guessed_elements(dims) * static_cast<double>(dtype.bytes());
+  const bool in_cache = bytes <= static_cast<double>(target.l3.bytes);
+  return in_cache ? bytes * kSlownessOfMoves / target.l2_bytes_per_cycle : bytes / target.memory_bytes_per_cycle;
 }
 
 Expr to_layout(const Expr& x, const Layout& layout, Builder& b, std::string hint) {

@@ -27,7 +27,7 @@ class Module:
             a = R.add(R.nn.conv2d(x, first, padding=[1, 1, 1, 1], strides=[2, 2]), bias)
             b = R.nn.conv2d(a, wise, groups=30, padding=[1, 1, 1, 1])
             c = R.nn.conv2d(b, wide, padding=[2, 2, 2, 2])
-            d = R.nn.conv2d(c, groups, groups=8, padding=[1, 1, 1, 1])
+            d = R.nn.conv2d(c, groups, groups=8, strides=[2, 2], padding=[1, 1, 1, 1])
             e = R.mean(d, axis=[2, 3])
             y = R.matmul(e, last)
             z = R.matmul(R.astype(e, dtype="int8"), bytes, out_dtype="int32")

@@ -5,6 +5,12 @@
 
 namespace relaxc {
 
+// An axis of filters in groups: the windows of a filter take the channels of its group, floor_div(axis, filters).
+struct GroupAxis {
+  size_t axis;
+  int64_t filters;
+};
+
 // The schedule of an elementwise block. Neighbouring axes in which every buffer is contiguous become one loop. The last
 // loop is vectorized if all accesses have stride 0 or 1 in it, and the others run on all threads. A partial last vector
 // is masked.
@@ -47,6 +53,7 @@ struct ReductionPlan {
   // The border of the image, or whatever else makes the windows' operand, is computed in a band of that many row tiles,
   // or of everything inside of the axes that no window slides along; nullopt: it is computed before.
   std::optional<int64_t> band = {};
+  std::optional<GroupAxis> groups = {};  // of which each takes the operand of a band for all of its filters
 };
 // `makes_operand`: whether blocks before it are left that only it reads (those of schedule_reduction).
 ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, const Target& target,

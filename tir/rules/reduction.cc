@@ -142,15 +142,32 @@ void choose_partial_lanes(ReductionPlan& plan, const Nest& nest, const std::vect
   plan.lanes = decisions.number("lanes", candidates, candidates.size() == 1 || formula < kFewest ? 1 : formula);
 }
 
-// Chooses the row tiles of a band, in which the operand of windows is made: none where the axes outside have enough
-// iterations for all threads.
-void choose_band(ReductionPlan& plan, const Nest& nest, Decisions& decisions) {
+// Chooses the row tiles of a band, in which the operand of windows is made: so many as half of L2 holds, and fewer
+// where the axes outside do not have enough iterations for all threads.
+void choose_band(ReductionPlan& plan, const Nest& nest, const Analyzer& facts, const Target& target,
+                 Decisions& decisions) {
   const size_t first = first_axis_of_windows(nest);
   if (first == nest.num_spatial) return;
+  const auto groups = group_axis(nest);
   int64_t shares = 1;
-  for (size_t d = 0; d < first; ++d) shares *= as_int(nest.axes[d].domain.extent).value_or(1);
+  for (size_t d = 0; d < first; ++d) {
+    const int64_t extent = as_int(nest.axes[d].domain.extent).value_or(1);
+    shares *= groups && d == groups->axis ? extent / groups->filters : extent;
+  }
   int64_t formula = shares >= cost_model::kFewestCores ? 0 : cost_model::kRowTilesInBand;
-  plan.band = decisions.number("band", numbers_between(0, cost_model::kMostRowTiles), formula);
+  std::vector<int64_t> candidates = numbers_between(0, cost_model::kMostRowTiles);
+  if (groups) {
+    // Tiles of a band that is not whole would have conditions that no proof of their boxes sees through.
+    const auto rows = as_int(nest.axes[first].domain.extent);
+    const int64_t tiles = ceil_div(rows.value_or(1), plan.rows);
+    candidates = {0};
+    if (rows) std::ranges::copy(divisors_between(1, tiles, tiles), std::back_inserter(candidates));
+    const int64_t most = target.l2_of_core() / 2 / bytes_read_by_rows(nest, plan.rows, facts);
+    const int64_t fit = rows ? divisors_between(1, std::clamp<int64_t>(most, 1, tiles), tiles).back() : 0;
+    formula = fit == tiles && formula == 0 ? 0 : fit;
+    plan.groups = groups;
+  }
+  plan.band = decisions.number("band", candidates, formula);
 }
 
 bool is_parallel(const Nest& nest, const Target& target) {
@@ -167,8 +184,11 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   Loops shared, rows, columns, inside,
       reduce(nest.loops.begin() + static_cast<long>(nest.num_spatial), nest.loops.end());
   const size_t first_slid = tile.band ? first_axis_of_windows(nest) : nest.num_spatial;
+  // The results stay in registers until the last block reads them.
+  BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
   std::optional<LoopRV> row_tiles;
   size_t outside = 0;  // loops around the part of an image that producers compute
+  Loops filters;       // of a group, which all read that part
   auto share = [&](LoopRV loop, size_t axis) {
     if (axis == first_slid && *tile.band > 0) {
       Loops bands = sch.apply(Split{loop, {std::nullopt, *tile.band}});
@@ -176,6 +196,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
       loop = bands[1];
     }
     if (axis == first_slid) outside = shared.size();
+    if (axis == first_slid) shared.insert(shared.end(), filters.begin(), filters.end());
     shared.push_back(loop);
   };
   for (size_t d = 0; d < nest.num_spatial; ++d) {
@@ -190,6 +211,11 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
       columns = sch.apply(Split{loop, {std::nullopt, tile.vectors, tile.lanes}});
       loop = columns[0];
     }
+    if (tile.groups && d == tile.groups->axis) {
+      Loops groups = sch.apply(Split{loop, {std::nullopt, tile.groups->filters}});
+      loop = groups[0];
+      filters = {groups[1]};
+    }
     share(loop, d);
   }
   if (nest.num_spatial == 0) shared = {sch.apply(AddUnitLoop{reduce[0]})};
@@ -200,8 +226,6 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   if (!columns.empty()) inside.insert(inside.end(), {columns[1], columns[2]});
   sch.apply(Reorder{joined({shared, reduce, inside})});
 
-  // The results stay in registers until the last block reads them.
-  BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
   sch.apply(ReverseComputeAt{last, shared.back(), true});
   Loops last_loops = loops_inside(sch, last, shared.size()), order, tail;
   for (size_t d = 0; d < last_loops.size(); ++d) {
@@ -302,7 +326,7 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   if (plan.column_axis) {
     if (plan.window > 0) choose_window(plan, nest, loads, target, decisions);
     choose_rows(plan, nest, loads, target, decisions);
-    if (plan.window > 0 && makes_operand) choose_band(plan, nest, decisions);
+    if (plan.window > 0 && makes_operand) choose_band(plan, nest, facts, target, decisions);
     // A mask costs a product nothing, and other operations an instruction.
     bool has_masks = target.vector_bits >= cost_model::kMaskedBits && (plan.band || is_contraction(*block));
     plan.masks_columns =

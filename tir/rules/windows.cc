@@ -53,12 +53,51 @@ size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& load
   return count;
 }
 
+std::optional<GroupAxis> group_axis(const Nest& nest) {
+  std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
+  const std::vector<IterVar> window = sliding_axes(nest, loads);
+  for (size_t d = 0; d < nest.num_spatial; ++d) {
+    if (!slides(loads, nest.axes[d], window)) continue;
+    std::optional<int64_t> filters;
+    for (const Ref<BufferLoad>& load : loads) {
+      walk(load, [&](const Binary& op) {
+        if (op.op == BinaryOp::kFloorDiv && same_node(op.a, nest.axes[d].var)) filters = as_int(op.b);
+      });
+    }
+    const auto extent = as_int(nest.axes[d].domain.extent);
+    if (filters && extent && *extent % *filters == 0) return GroupAxis{d, *filters};
+  }
+  return std::nullopt;
+}
+
 size_t first_axis_of_windows(const Nest& nest) {
   std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
   const std::vector<IterVar> window = sliding_axes(nest, loads);
+  const auto groups = group_axis(nest);
   size_t d = 0;
-  while (d < nest.num_spatial && !slides(loads, nest.axes[d], window)) ++d;
+  while (d < nest.num_spatial && ((groups && d == groups->axis) || !slides(loads, nest.axes[d], window))) ++d;
   return d;
+}
+
+int64_t bytes_read_by_rows(const Nest& nest, int64_t rows, const Analyzer& facts) {
+  const size_t first = first_axis_of_windows(nest);
+  const std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
+  int64_t most = 1;
+  for (const Ref<BufferLoad>& load : loads) {
+    if (!uses_var(load->indices, nest.axes[first].var)) continue;
+    const BufferType& type = buffer_type(load->buffer);
+    int64_t bytes = type.dtype.bytes() * rows * largest_step({load}, nest.axes[first], facts);
+    bytes *= as_int(type.shape.back()).value_or(cost_model::kGuessedPixels);
+    // The window's other axes that are longer than 1, such as the channels of a group.
+    for (const IterVar& axis : sliding_axes(nest, loads)) {
+      const bool is_in_image =
+          std::ranges::any_of(std::span(nest.axes).subspan(first, nest.num_spatial - first),
+                              [&](const IterVar& image) { return slides({load}, image, {&axis, 1}); });
+      if (!is_in_image) bytes *= as_int(axis.domain.extent).value_or(1);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 bool reads_windows(const Ref<Block>& block) {
@@ -86,18 +125,36 @@ bool has_open_border(const Ref<Block>& block, const Analyzer& facts) {
   return dims > 1 && taps >= (is_known ? cost_model::kMostWindowSteps + 1 : cost_model::kFewestTapsOfCopy * step);
 }
 
+// Returns the step from one window to the next along the last dim of the producer's result; 1 if it is not known.
+int64_t step_of_columns(Schedule& sch, const BlockRV& producer, const Buffer& made) {
+  int64_t step = 1;
+  for (const BlockRV& reader : sch.apply(GetConsumers{producer})) {
+    const Nest nest = nest_of(cast<Block>(sch.get(reader)));
+    std::vector<Ref<BufferLoad>> loads = loads_of(nest.block->body);
+    std::erase_if(loads, [&](const Ref<BufferLoad>& load) { return !same_node(load->buffer, made); });
+    for (const Ref<BufferLoad>& load : loads) {
+      for (const IterVar& axis : std::span(nest.axes).first(nest.num_spatial)) {
+        auto factor = coefficient(load->indices.back(), axis.var, sch.tree("").facts);
+        if (factor && *factor > 1) step = *factor;
+      }
+    }
+  }
+  return step;
+}
+
 void make_in_band(Schedule& sch, const BlockRV& producer, const LoopRV& band, const ReductionPlan& tile) {
-  const size_t rank = cast<Block>(sch.get(producer))->iter_vars.size();
-  sch.apply(TransformLayout{producer,
-                            {"write", 0},
-                            IndexMap(rank,
-                                     [&](const Exprs& at) {
-                                       Exprs result(at.begin(), at.end() - 1);
-                                       result.push_back(floor_div(at.back(), tile.lanes));
-                                       result.push_back(floor_mod(at.back(), tile.lanes));
-                                       return result;
-                                     }),
-                            0});
+  const Ref<Block> block = cast<Block>(sch.get(producer));
+  const size_t rank = block->iter_vars.size();
+  const int64_t step = step_of_columns(sch, producer, block->writes[0].buffer);
+  const IndexMap map(rank, [&](const Exprs& at) {
+    Exprs result(at.begin(), at.end() - 1);
+    if (step > 1) result.push_back(floor_mod(at.back(), step));
+    const Expr column = step > 1 ? floor_div(at.back(), step) : at.back();
+    result.push_back(floor_div(column, tile.lanes));
+    result.push_back(floor_mod(column, tile.lanes));
+    return result;
+  });
+  sch.apply(TransformLayout{producer, {"write", 0}, map, 0});
   sch.apply(ComputeAt{producer, band});
   Loops columns = sch.apply(GetLoops{producer});
   if (tile.masks_columns) sch.apply(Annotate{columns[columns.size() - 2], annotation<"keep_whole">(), true});

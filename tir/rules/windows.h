@@ -11,13 +11,18 @@ bool slides(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, std:
 // Counts the innermost reduce axes over which a window slides along a spatial axis; 0 where several results read the
 // same window, as in a convolution with several filters, since reusing that is better.
 size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads);
-// Returns the first axis on which windows slide, or the number of spatial axes.
+// Returns the axis of filters in groups, if there is one.
+std::optional<GroupAxis> group_axis(const Nest& nest);
+// Returns the first axis on which windows slide, apart from that of groups, or the number of spatial axes.
 size_t first_axis_of_windows(const Nest& nest);
+// Returns the bytes of the operand that so many rows of windows read, along the first axis on which they slide.
+int64_t bytes_read_by_rows(const Nest& nest, int64_t rows, const Analyzer& facts);
 // Returns whether each result of the reduction is computed from a window of an operand of its own.
 bool reads_windows(const Ref<Block>& block);
 // Returns whether the conditions of a border that such a block reads would take longer than a copy with the border.
 bool has_open_border(const Ref<Block>& block, const Analyzer& facts);
-// Moves the block that makes the operand of windows into a loop. Its rows are whole vectors.
+// Moves the block that makes the operand of windows into a loop. Its rows are whole vectors; where windows step by
+// several columns, those that a vector of windows reads together lie side by side.
 void make_in_band(Schedule& schedule, const BlockRV& producer, const LoopRV& band, const ReductionPlan& plan);
 
 }  // namespace relaxc
