@@ -1,4 +1,4 @@
-// Attention, as products, a softmax and a mask. The graph's passes fuse and schedule these like any others.
+// Attention, as products, a softmax and a mask, as exporters write it, too: fuse_attention makes one kernel of these.
 #include <cmath>
 
 #include "ir/builder.h"

@@ -14,6 +14,7 @@
 #include "ir/text/printer.h"
 #include "ops/common.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
@@ -40,19 +41,30 @@ void ProgramComposer::add(const KernelCall& call, const PrimFuncRef& called, con
       map.emplace(param.get(), buffer_of(call.tensors[operand.number], param->name));
       continue;
     }
-    const Expr& tensor = outputs[operand.number];
-    Buffer buffer = make_buffer(param->name, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
-    buffers_.emplace(tensor.get(), buffer);
-    map.emplace(param.get(), buffer);
-    computed_.push_back(buffer);
+    map.emplace(param.get(), buffer_for(outputs[operand.number], param->name));
   }
-  Stmt stage = take_root(substitute(program->body, map), computed_);
-  stages_.push_back(edit ? edit(stage) : stage);
+  add_stage(program, map, edit);
 }
 
-void ProgramComposer::add(const PrimFuncRef& program, const Expr& input, const Expr& output, const Edit& edit) {
-  add({.callee = global_var("stage", program.type()), .tensors = {input}, .outputs = {output.type()}}, program,
-      {output}, edit);
+void ProgramComposer::add(const PrimFuncRef& program, const std::vector<Expr>& inputs, const Expr& output,
+                          const Edit& edit) {
+  VarMap map;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    map.emplace(program->params[i].get(), buffer_of(inputs[i], program->params[i]->name));
+  map.emplace(program->params.back().get(), buffer_for(output, program->params.back()->name));
+  add_stage(program, map, edit);
+}
+
+Buffer ProgramComposer::buffer_for(const Expr& output, const std::string& name) {
+  Buffer buffer = make_buffer(name, *tensor_dtype(output.type()), *known_shape(output.type()));
+  buffers_.emplace(output.get(), buffer);
+  computed_.push_back(buffer);
+  return buffer;
+}
+
+void ProgramComposer::add_stage(const PrimFuncRef& program, const VarMap& values, const Edit& edit) {
+  Stmt stage = take_root(substitute(program->body, values), computed_);
+  stages_.push_back(edit ? edit(stage) : stage);
 }
 
 bool ProgramComposer::computes(const Expr& tensor) const {
@@ -70,6 +82,15 @@ PrimFuncRef ProgramComposer::finish(const std::vector<Expr>& outputs, const Span
     std::erase_if(inner, [&](const Buffer& buffer) { return same_node(buffer, output); });
   }
   return make_prim_func({std::move(params), root_block(std::move(inner), seq(stages_)), std::move(attrs)}, span);
+}
+
+std::optional<KernelNode> kernel_node_of(const Binding& binding, const IRModule& module) {
+  const bool is_call_tir = !binding.cast && as_call(binding.value, ops::kCallTir);
+  std::optional<KernelCall> call = is_call_tir ? as_spread_kernel_call(binding.value, module) : std::nullopt;
+  std::optional<PrimFuncRef> called = call ? called_program(call->callee, module) : std::nullopt;
+  if (!called || call->outputs.size() != 1 || (*called)->attrs.has(attr_names::kScheduledPart)) return std::nullopt;
+  PrimFuncRef program = promote_indices(*called);
+  return KernelNode{*call, program, pattern_of(program), find_nests(program).value_or(std::vector<Ref<Block>>())};
 }
 
 bool is_primitive(const Function& function) {
@@ -150,7 +171,7 @@ class FunctionComposer {
       bool is_new = composer_.computes(result) &&
                     !std::ranges::any_of(outputs, [&](const Expr& other) { return same_node(other, result); });
       Expr output = is_new ? result : make_var("copy", result.type());
-      if (!is_new) composer_.add(reshape_program(result.type(), result.type()), result, output, edit_);
+      if (!is_new) composer_.add(reshape_program(result.type(), result.type()), {result}, output, edit_);
       outputs.push_back(output);
       types.push_back(output.type());
     }
@@ -174,7 +195,7 @@ class FunctionComposer {
     if (const Call* reshaped = as_call(value, ops::kReshape)) {
       require_tensor(reshaped->args[0], var.span());
       require_tensor(var, var.span());
-      return composer_.add(reshape_program(reshaped->args[0].type(), var.type()), reshaped->args[0], var, edit_);
+      return composer_.add(reshape_program(reshaped->args[0].type(), var.type()), {reshaped->args[0]}, var, edit_);
     }
     std::optional<KernelCall> call = as_spread_kernel_call(value, module_);
     std::optional<PrimFuncRef> called = call ? called_program(call->callee, module_) : std::nullopt;

@@ -13,8 +13,8 @@ class ProgramComposer {
   // shape and dtype are known. `edit` changes the body.
   void add(const KernelCall& call, const PrimFuncRef& called, const std::vector<Expr>& outputs,
            const Edit& edit = nullptr);
-  // Adds a program of one input and one output.
-  void add(const PrimFuncRef& program, const Expr& input, const Expr& output, const Edit& edit = nullptr);
+  // Adds a program of one output, whose buffers have the dims of these tensors, in the graph's variables.
+  void add(const PrimFuncRef& program, const std::vector<Expr>& inputs, const Expr& output, const Edit& edit = nullptr);
   // Returns whether a call that was added computes the tensor.
   bool computes(const Expr& tensor) const;
   // Returns the program with these outputs, which calls that were added compute, each once in the list.
@@ -24,6 +24,8 @@ class ProgramComposer {
 
  private:
   Buffer buffer_of(const Expr& tensor, const std::string& hint);
+  Buffer buffer_for(const Expr& output, const std::string& name);
+  void add_stage(const PrimFuncRef& program, const VarMap& values, const Edit& edit);
 
   std::vector<VarRef> params_;
   std::vector<Expr> inputs_;
@@ -63,6 +65,16 @@ bool keeps_blocks_together(const PrimFuncRef& program);
 
 // Classifies what the program computes by its blocks. (passes/fuse.cc)
 OpPattern pattern_of(const PrimFuncRef& program);
+
+// A call_tir of one result that may become part of another program.
+struct KernelNode {
+  KernelCall call;
+  PrimFuncRef program;
+  OpPattern pattern;
+  std::vector<Ref<Block>> blocks;  // empty where it is not a list of plain nests
+};
+// Returns nullopt for other bindings, and for programs that a rule names. (passes/compose.cc)
+std::optional<KernelNode> kernel_node_of(const Binding& binding, const IRModule& module);
 
 // Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls
 // with the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)

@@ -22,14 +22,6 @@ namespace {
 
 constexpr size_t kMostMembers = 64;  // bounds parameters and code size
 
-// A call_tir of one result, or a reshape that only adds and drops dims of 1.
-struct Node {
-  KernelCall call;
-  PrimFuncRef program;
-  OpPattern pattern;
-  std::vector<Ref<Block>> blocks;
-};
-
 // Returns whether the indices are the axes in order. The index of a dim of 1 may be 0, which programs that broadcast
 // say.
 bool is_in_place(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
@@ -40,7 +32,7 @@ bool is_in_place(const std::vector<Expr>& indices, const std::vector<IterVar>& a
 }
 
 // Returns whether the program's block reads the tensor where it stores: element by element, or one band.
-bool reads_in_place(const Node& node, const Expr& tensor) {
+bool reads_in_place(const KernelNode& node, const Expr& tensor) {
   KernelMatch match = match_kernel(node.call, node.program);
   bool in_place = true;
   for (const KernelOperand& operand : match.operands) {
@@ -111,7 +103,7 @@ class CellFuser {
 
   // Facts about a binding that hold wherever it stands, found once.
   struct Facts {
-    std::optional<Node> node;
+    std::optional<KernelNode> node;
     VarSet used;
   };
   const Facts& facts_of(const Binding& binding) {
@@ -150,17 +142,13 @@ class CellFuser {
       }
     }
   }
-  std::optional<Node> node_of(const Binding& binding) const {
+  // Returns a reshape that only adds and drops dims of 1 as a program, too.
+  std::optional<KernelNode> node_of(const Binding& binding) const {
     if (binding.cast || !tensor_dtype(binding.var.type()) || !known_shape(binding.var.type())) return std::nullopt;
     if (const Call* reshape = as_call(binding.value, ops::kReshape)) return node_of_reshape(reshape->args[0], binding);
-    bool is_call_tir = as_call(binding.value, ops::kCallTir) != nullptr;
-    std::optional<KernelCall> call = is_call_tir ? as_spread_kernel_call(binding.value, module_) : std::nullopt;
-    std::optional<PrimFuncRef> called = call ? called_program(call->callee, module_) : std::nullopt;
-    if (!called || call->outputs.size() != 1 || (*called)->attrs.has(attr_names::kScheduledPart)) return std::nullopt;
-    PrimFuncRef program = promote_indices(*called);
-    return Node{*call, program, pattern_of(program), find_nests(program).value_or(std::vector<Ref<Block>>())};
+    return kernel_node_of(binding, module_);
   }
-  static std::optional<Node> node_of_reshape(const Expr& x, const Binding& binding) {
+  static std::optional<KernelNode> node_of_reshape(const Expr& x, const Binding& binding) {
     const std::vector<Expr>* from = known_shape(x.type());
     if (!from || !tensor_dtype(x.type())) return std::nullopt;
     std::vector<Expr> dims[2] = {*from, *known_shape(binding.var.type())};
@@ -168,7 +156,7 @@ class CellFuser {
     if (!same_shape(tensor_type(dims[0], kFloat32), tensor_type(dims[1], kFloat32))) return std::nullopt;
     PrimFuncRef program = unit_dims_program(x.type(), binding.var.type());
     KernelCall call{.callee = global_var("reshape", program.type()), .tensors = {x}, .outputs = {binding.var.type()}};
-    return Node{call, program, OpPattern::kInjective, *find_nests(program)};
+    return KernelNode{call, program, OpPattern::kInjective, *find_nests(program)};
   }
 
   // Returns whether the binding is a product with a constant operand, or one that the rule for panels schedules, with
@@ -259,7 +247,7 @@ class CellFuser {
     for (size_t i = members_.back(); i-- > 0;) {
       const std::vector<size_t>& users = users_of(i);
       if (is_member(i) || behind_[i] || !nodes_[i] || members_.size() >= kMostMembers) continue;
-      const Node& node = *nodes_[i];
+      const KernelNode& node = *nodes_[i];
       bool is_used = std::ranges::any_of(users, [&](size_t user) { return is_member(user); });
       if (!is_used) continue;
       bool is_plain = node.pattern <= OpPattern::kInjective && node.blocks.size() == 1;
@@ -273,7 +261,7 @@ class CellFuser {
       members_.insert(std::ranges::lower_bound(members_, i), i);
     }
   }
-  static bool moves_elements(const Node& node) {
+  static bool moves_elements(const KernelNode& node) {
     const BufferStore* store = node.blocks[0]->body.as<BufferStore>();
     return store && store->value.is<BufferLoad>();
   }
@@ -325,7 +313,7 @@ class CellFuser {
   const VarSet &dims_, &used_outside_;  // bound by the function's params; used after the block
   std::vector<Binding> bindings_;
   std::unordered_map<const NodeHeader*, Facts> facts_;                // by variable
-  std::vector<const Node*> nodes_;                                    // by binding; null for others
+  std::vector<const KernelNode*> nodes_;                              // by binding; null for others
   std::vector<std::vector<size_t>> uses_;                             // by binding: those that it uses
   std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // by variable
   std::vector<size_t> members_, results_;                             // bindings, in order

@@ -31,6 +31,12 @@ std::span<const GraphRule> graph_rules() {
        "products with a constant right operand",
        {{"panel", "columns in a panel of it; 0: it stays as it is",
          fmt::format("vectors of {}, 3 or 1 that divide the columns", cost_model::kSideBySide)}}},
+      {"attention_algorithm",
+       "nn.softmax",
+       "a product, a softmax of its rows and a product with that, in float32",
+       {{"algorithm", "\"fused\": one kernel, which never has all scores in memory, or \"separate\"",
+         fmt::format("\"fused\" for {} queries and {} keys or more, or symbolic ones", cost_model::kFewestQueries,
+                     cost_model::kFewestKeys)}}},
   };
   return kRules;
 }

@@ -28,6 +28,7 @@ namespace relaxc {
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                          \
   X(compose, "make one tensor program of each Primitive function that a rule names or a pattern found")            \
+  X(fuse_attention, "make one tensor program of two products, the softmax between them and what is around that")   \
   X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")     \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")            \
   X(merge_kernels, "keep one of several equal tensor programs")                                                    \
@@ -135,8 +136,9 @@ const std::vector<Pipeline>& pipelines() {
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_cells", "fuse", "remove_dead_code",
-        "merge_kernels", "note_constants", "schedule", "rewrite_weights", "fuse_loops", "remove_dead_code"}},
+       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_attention", "remove_dead_code", "fuse_cells",
+        "fuse", "remove_dead_code", "merge_kernels", "note_constants", "schedule", "rewrite_weights", "fuse_loops",
+         "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

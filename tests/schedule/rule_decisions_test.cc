@@ -68,9 +68,33 @@ TEST_CASE("a user takes decisions of a built-in rule", "[schedule]") {
   CHECK(product_with("S.use(\"contraction\", columns=32)", "\"m\"") != product_with("", "\"m\""));
 }
 
+TEST_CASE("a user keeps the kernels of attention apart", "[schedule]") {
+  auto kernels_with = [](const std::string& uses) {
+    IRModule module = parse_graph(R"(
+@R.function
+def main(q: R.Tensor((8, 4), "float32"), k: R.Tensor((4, 8), "float32")):
+    with R.dataflow():
+        weights = R.nn.softmax(R.matmul(q, k), axis=-1)
+        out = R.matmul(weights, q)
+        R.output(out)
+    return out
+)");
+    CompileSettings settings;
+    settings.target = "x86-64-v4";
+    settings.passes = "legalize,fuse_attention";
+    settings.schedules = read_schedule_rules(uses, "uses.py");
+    return print_module(run_pipeline(module, settings));
+  };
+  CHECK(has(kernels_with(""), "cls.attention"));
+  const std::string apart = "S.use(\"attention_algorithm\", at=\"weights\", algorithm=\"separate\")";
+  CHECK(!has(kernels_with(apart), "cls.attention"));
+  // A schedule for one of the products would not know the program.
+  CHECK(!has(kernels_with("S.use(\"default\", op=\"matmul\", decisions={\"matmul.rows\": 2})"), "cls.attention"));
+}
+
 TEST_CASE("decisions that there are not", "[schedule]") {
   std::string rule = error_of("S.use(\"contractoin\", rows=6)");
-  CHECK(has(rule, "uses.py:1:1: error: there is no rule 'contractoin'; there are: contraction, convolution"));
+  CHECK(has(rule, "uses.py:1:1: error: there is no rule 'contractoin'; there are: attention, contraction, convolution"));
   std::string other = error_of("S.use(\"constant_operand\", at=\"other\", panel=16)");
   CHECK(has(other, "uses.py:1:1: error: no matmul is called 'other'; there are: y"));
   CHECK(has(error_of("S.use(\"image_layout\", at=\"y\", block=16)"), "no nn.conv2d is called 'y'; there are: none"));

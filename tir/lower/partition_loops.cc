@@ -43,6 +43,7 @@ struct Cut {
   int64_t scale;  // coefficient of the loop's variable in the slack
   Expr slack;
   Expr best;                       // largest slack over the inner iterations, without the variable's part
+  Expr written_best;               // the same as the condition has it, perhaps with undefined operands
   int64_t width;                   // range of the slack over inner iterations; -1 if not known
   int64_t unit;                    // the condition depends on var // unit, a digit of fused loops; 1 if on var itself
   std::optional<Expr> digit;       // the condition depends on this digit of a parallel loop, which `end` then bounds
@@ -127,7 +128,7 @@ class CutFinder {
     std::unordered_set<const NodeHeader*> excluded{var.get(), loop_.var.get()};
     if (uses_var(rest, excluded) || uses_var(best, excluded)) return;
     int64_t width = as_int(facts_.simplify(best - rest)).value_or(-1);
-    Cut cut{condition, *scale, *value, best, width, unit, digit, loop_.min, loop_.min + loop_.extent};
+    Cut cut{condition, *scale, *value, best, best, width, unit, digit, loop_.min, loop_.min + loop_.extent};
     cut.in_inner_loop = !running_.empty();
     cut.row = only_row(*value);
     if (*scale > 0) {
@@ -437,7 +438,8 @@ class Partitioner {
     std::vector<Cut> cuts;
     for (const Cut& cut : all) {
       if (!cut.is_tail() || cut.digit || -cut.scale > kMostExactTails || as_int(cut.end)) continue;
-      if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
+      if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.written_best, cuts[0].written_best)))
+        cuts.push_back(cut);
     }
     if (cuts.empty() || !is_idle_without(cuts, loop.body)) return std::nullopt;
     int64_t tile = -cuts[0].scale;
@@ -450,7 +452,7 @@ class Partitioner {
       Replacements replaced;
       for (const Cut& cut : cuts) {
         // The part of the slack that inner loops contribute is at most 0.
-        Expr inner = facts_.simplify(cut.slack - (cut.best - loop.var * tile));
+        Expr inner = facts_.simplify(cut.slack - (cut.written_best - loop.var * tile));
         replaced.emplace(cut.condition.get(), inner + (r - 1) >= int_imm(0));
       }
       Stmt body = instantiate(replace_exprs(loop.body, replaced), {{loop.var.get(), at}});

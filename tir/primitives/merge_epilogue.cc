@@ -23,9 +23,11 @@ bool is_elementwise(const TreeNode* block, const Nodes& made) {
   bool is_same = true;
   walk(block->block->body, [&](const BufferLoad& load) {
     bool is_made = std::ranges::any_of(made, [&](const TreeNode* maker) { return write_of(maker, load.buffer); });
-    is_same = is_same &&
-              (!is_made || std::ranges::equal(load.indices, stored->indices,
-                                              [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
+    is_same = is_same && (!is_made || load.indices.size() == stored->indices.size());
+    for (size_t d = 0; is_same && is_made && d < load.indices.size(); ++d) {
+      const bool is_only = is_int(load.indices[d], 0) && is_int(buffer_type(stored->buffer).shape[d], 1);
+      is_same = is_only || structural_equal(load.indices[d], stored->indices[d]);
+    }
   });
   return is_same;
 }

@@ -68,6 +68,9 @@ std::vector<DecisionRow> reduction_decisions();
 // takes them as one, such as the rows and columns of an image that a convolution reads point by point. The block then
 // has an epilogue, if only a copy.
 void merge_last_axes(Schedule& schedule, const BlockRV& block, std::optional<BlockRV>& epilogue, const Target& target);
+// Makes the innermost loop of the reduction a vector of partial results, whose halves are combined. Returns the loops
+// around it.
+Loops reduce_in_lanes(Schedule& schedule, const BlockRV& block, LoopRV loop, int64_t lanes);
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 
 }  // namespace relaxc

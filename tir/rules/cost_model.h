@@ -78,6 +78,12 @@ constexpr int64_t kRowsAhead = 64;         // rows of a panel from a prefetch to
 constexpr int64_t kFewestFetchedRows = 8;  // of a tile whose panels are prefetched; 4 to 6 take 15% longer with it
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
+// ---- Attention
+
+constexpr int64_t kFewestQueries = 8, kFewestKeys = 8;  // for fewer, copying keys takes longer than it saves
+constexpr int64_t kMostQueriesInBlock = 48;             // that a thread takes
+constexpr int64_t kMostRowTilesOfScores = 16;           // of them, that users and tuners may choose
+
 // ---- Time, in cycles
 
 constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a panel

@@ -63,6 +63,17 @@ int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target) 
   return std::max<int64_t>(1, (target.num_vector_registers - vectors - spare) / vectors);
 }
 
+int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
+  int64_t best = most, least = most;
+  for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
+    int64_t waste = (rows - extent % rows) % rows;
+    if (waste >= least) continue;
+    least = waste;
+    best = rows;
+  }
+  return best;
+}
+
 ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes) {
   using namespace cost_model;
   if (!extent) return {lanes, kSideBySide};

@@ -51,6 +51,8 @@ int64_t assumed_cores(const Target& target);
 bool any_is_expensive(const std::vector<Ref<Block>>& blocks);
 // Returns the rows of a tile of `vectors` accumulators each, beside one operand's vectors and `spare` registers.
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target);
+// Returns the number of rows, at least half of `most`, whose last tile exceeds the extent the least.
+int64_t fewest_rows_beyond(int64_t extent, int64_t most);
 
 // The columns of a register tile, vectors side by side. Widths that divide the extent come first, wide before narrow,
 // since a narrower vector beats a tail. The extent is nullopt if it is symbolic.

@@ -28,18 +28,6 @@ std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis,
   return access_stride(load->buffer, indices, lane, facts);
 }
 
-// Returns the number of rows, at least half of `most`, whose last tile exceeds the extent the least.
-int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
-  int64_t best = most, least = most;
-  for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
-    int64_t waste = (rows - extent % rows) % rows;
-    if (waste >= least) continue;
-    least = waste;
-    best = rows;
-  }
-  return best;
-}
-
 // Takes the last axis on which the window slides for rows, as many as an unrolled window leaves instructions for.
 void choose_window(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads,
                    const Target& target, Decisions& decisions) {
@@ -318,20 +306,28 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
 void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                     const ReductionPlan& plan) {
   if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
+  const LoopRV loop = fused(sch, Loops(nest.loops.end() - plan.merged, nest.loops.end()));
+  const Loops shared = reduce_in_lanes(sch, rv, loop, plan.lanes);
+  if (epilogue) sch.apply(ReverseComputeAt{*epilogue, shared.back()});
+  fuse_parallel(sch, shared, plan.parallel);
+}
+
+}  // namespace
+
+Loops reduce_in_lanes(Schedule& sch, const BlockRV& rv, LoopRV loop, int64_t lanes) {
   // There are partial results in all lanes, then in half as many, and so on. The block itself adds up the last ones.
   Blocks partial;
-  LoopRV loop = fused(sch, Loops(nest.loops.end() - plan.merged, nest.loops.end()));
-  for (int64_t width = plan.lanes; width >= cost_model::kFewestLanes; width /= 2) {
-    Factor outer = width == plan.lanes ? Factor(std::nullopt) : Factor(2);
+  for (int64_t width = lanes; width >= cost_model::kFewestLanes; width /= 2) {
+    Factor outer = width == lanes ? Factor(std::nullopt) : Factor(2);
     partial.push_back(sch.apply(Rfactor{sch.apply(Split{loop, {outer, width}})[1], -1}));
     loop = sch.apply(GetLoops{rv}).back();
   }
-  Loops shared = sch.apply(GetLoops{rv});
-  shared.pop_back();
+  Loops outside = sch.apply(GetLoops{rv});
+  outside.pop_back();
   for (size_t i = partial.size(); i-- > 0;) {
-    sch.apply(ComputeAt{partial[i], shared.back(), true});
+    sch.apply(ComputeAt{partial[i], outside.back(), true});
     sch.apply(SetScope{partial[i], 0, "local"});
-    Loops loops = loops_inside(sch, partial[i], shared.size());
+    Loops loops = loops_inside(sch, partial[i], outside.size());
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     sch.apply(Reorder{loops});
     sch.apply(Vectorize{loops.back()});
@@ -342,11 +338,8 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
   }
   sch.apply(DecomposeReduction{rv, loop});
   sch.apply(Unroll{loop});
-  if (epilogue) sch.apply(ReverseComputeAt{*epilogue, shared.back()});
-  fuse_parallel(sch, shared, plan.parallel);
+  return outside;
 }
-
-}  // namespace
 
 bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_rv) {
   Ref<Block> block = cast<Block>(sch.get(rv)), epilogue = cast<Block>(sch.get(epilogue_rv));

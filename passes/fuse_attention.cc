@@ -1,0 +1,288 @@
+// Expects: call_tirs (compose). Guarantees: two products with a softmax between them, and what is computed from the
+// first one element by element, are one tensor program, whose rule (tir/rules/attention.cc) never has all scores in
+// memory:
+//
+//   s = q . k^T        panels = k in panels of a tile's columns (a call_tir of its own)
+//   c = s / 8 + mask   out = attention(q, panels, mask, v), of the blocks
+//   p = softmax(c)       s = q . panels; c = s / 8 + mask; m = row maxima of c; e = exp(c - m); z = row sums of e;
+//   o = p . v            o = e . v; out = o / z
+//
+// The division comes after the second product, where a row has fewer elements, as in FlashAttention (Dao et al., 2022);
+// where others read the softmax first, it stays in its place. Operands are read behind the transposes, repetitions and
+// reshapes that exporters put before products, as long as vectors stay contiguous; of the result, a transpose of the
+// other axes is part of the program. All is float32. Products of few rows stay as they are: they read the keys once.
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "ir/op_names.h"
+#include "ops/common.h"
+#include "passes/find_attention.h"
+#include "passes/graph_decisions.h"
+#include "tir/compute.h"
+#include "tir/program.h"
+#include "tir/rules/cost_model.h"
+#include "tir/rules/lanes.h"
+
+namespace relaxc {
+
+namespace {
+
+class AttentionFuser {
+ public:
+  AttentionFuser(IRModule& module, const PassContext& context, const std::vector<Binding>& bindings,
+                 const VarSet& used_outside)
+      : module_(module), context_(context), bindings_(bindings), finder_(bindings, module, used_outside) {}
+
+  std::vector<Binding> run() {
+    std::map<size_t, Attention> found;  // by the binding whose place they take
+    std::unordered_set<size_t> members;
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      std::optional<Attention> attention = finder_.find(i);
+      if (!attention || !is_chosen(*attention)) continue;
+      const std::vector<size_t> all = attention->members();
+      members.insert(all.begin(), all.end());
+      found.emplace(all.back(), std::move(*attention));
+    }
+    if (found.empty()) return bindings_;
+    std::vector<Binding> result;
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      if (auto it = found.find(i); it != found.end()) merge(it->second, result);
+      if (!members.contains(i)) result.push_back(bindings_[i]);
+    }
+    return result;
+  }
+
+ private:
+  const VarRef& var(size_t i) const { return bindings_[i].var; }
+
+  // Decides whether the program is worth it: the keys are copied into panels, which each row reads once.
+  bool is_chosen(const Attention& found) const {
+    std::vector<std::string> names = {"matmul", "nn.softmax"};
+    for (size_t i : {found.scores, found.softmax, found.output}) {
+      names.push_back(finder_.node(i)->call.name());
+      if (kernel_of(names.back(), context_)) return false;
+    }
+    auto is_named = [&](const ScheduleRule& rule) {
+      return std::ranges::count(names, rule.function) > 0 || std::ranges::count(names, operator_of(rule, context_)) > 0;
+    };
+    if (std::ranges::any_of(context_.schedules, is_named)) return false;
+    if (context_.target.vector_lanes(kFloat32.bits) < cost_model::kFewestLanes) return false;
+    auto extent = [](const IterVar& axis) { return as_int(axis.domain.extent); };
+    if (!extent(found.first.depth) || !extent(found.second.column)) return false;
+    const bool is_long = extent(found.first.row).value_or(INT32_MAX) >= cost_model::kFewestQueries &&
+                         extent(found.first.column).value_or(INT32_MAX) >= cost_model::kFewestKeys;
+    return decide("attention_algorithm", "algorithm", var(found.softmax), context_, {"fused", "separate"},
+                  is_long ? "fused" : "separate") == AttrValue("fused");
+  }
+
+  // ---- Merging
+
+  Expr emit(std::vector<Binding>& bindings, const Expr& value, const std::string& name) const {
+    VarRef result = make_var(name, value.type(), value.span());
+    bindings.push_back({value, std::nullopt, result});
+    return result;
+  }
+  static Buffer input(ComputeBuilder& b, const std::string& name, const Expr& tensor) {
+    return b.input(name, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
+  }
+  // Returns the element of the buffer with these values for axes.
+  static Expr load_at(const Buffer& buffer, const TensorElement& element, const VarMap& axes) {
+    return load(buffer, map_each(element.at, [&](const Expr& index) { return substitute(index, axes); }));
+  }
+  static VarMap axes_at(const ProductForm& product, Axes i, const Expr& depth) {
+    VarMap result = {{product.depth.var.get(), depth}};
+    for (size_t d = 0; d < product.batch.size(); ++d) result.emplace(product.batch[d].var.get(), i[d]);
+    result.emplace(product.row.var.get(), i[i.size() - 2]);
+    result.emplace(product.column.var.get(), i.back());
+    return result;
+  }
+
+  int64_t panel_columns() const {
+    return choose_column_tile(std::nullopt, context_.target.vector_lanes(kFloat32.bits)).columns();
+  }
+  // Returns the dims of the key that are neither keys nor depth, and not a single element of it.
+  static std::vector<size_t> batch_dims(const Attention& found) {
+    std::vector<size_t> dims;
+    for (size_t d = 0; d < found.key.at.size(); ++d) {
+      const bool is_axis = d == dim_of(found.key, found.first.column) || d == dim_of(found.key, found.first.depth);
+      if (!is_axis && !as_int(found.key.at[d])) dims.push_back(d);
+    }
+    return dims;
+  }
+  // Copies the keys into panels [..., keys / columns, depth, columns], the last one with zeros at its end.
+  Expr pack_keys(const Attention& found, std::vector<Binding>& bindings) const {
+    const std::vector<size_t> dims = batch_dims(found);
+    const std::vector<Expr>& shape = *known_shape(found.key.tensor.type());
+    const Expr &keys = found.first.column.domain.extent, columns = int_imm(panel_columns());
+    std::vector<Expr> packed = map_each(dims, [&](size_t d) { return shape[d]; });
+    const Expr panels = simplify(floor_div(keys + (panel_columns() - 1), columns));
+    packed.insert(packed.end(), {panels, found.first.depth.domain.extent, columns});
+    ComputeBuilder b;
+    Buffer x = input(b, "keys", found.key.tensor);
+    Buffer result = b.compute("T_key_panels", kFloat32, packed, [&](Axes i) {
+      std::vector<Expr> at = found.key.at;
+      for (size_t n = 0; n < dims.size(); ++n) at[dims[n]] = i[n];
+      const Expr key = i[dims.size()] * columns + i.back();
+      at[*dim_of(found.key, found.first.column)] = key;
+      at[*dim_of(found.key, found.first.depth)] = i[dims.size() + 1];
+      const Expr value = load(x, at);
+      const bool divides = Analyzer().can_prove_equal(floor_mod(keys, columns), int_imm(0));
+      return divides ? value : if_then_else(key < keys, value, zero(kFloat32));
+    });
+    const Span& span = var(found.scores).span();
+    Expr call = make_call_tir(module_, "key_panels", b.finish({result}), {found.key.tensor},
+                              {tensor_type(packed, kFloat32)}, span);
+    return emit(bindings, call, "panels");
+  }
+  PrimFuncRef scores_program(const Attention& found, const Expr& panels) const {
+    ComputeBuilder b;
+    Buffer q = input(b, "query", found.query.tensor), k = input(b, "panels", panels);
+    const int64_t columns = panel_columns();
+    const std::vector<size_t> dims = batch_dims(found);
+    return b.finish({b.reduce("scores", kFloat32, *known_shape(var(found.scores).type()),
+                              {found.first.depth.domain.extent}, zero(kFloat32), combine_sum, [&](Axes i, Axes r) {
+                                const VarMap axes = axes_at(found.first, i, r[0]);
+                                std::vector<Expr> at =
+                                    map_each(dims, [&](size_t d) { return substitute(found.key.at[d], axes); });
+                                at.insert(at.end(), {floor_div(i.back(), columns), r[0], floor_mod(i.back(), columns)});
+                                return load_at(q, found.query, axes) * load(k, at);
+                              })});
+  }
+  static PrimFuncRef batch_reshape_program(const Expr& x, const Expr& result) {
+    ComputeBuilder b;
+    Buffer in = input(b, "x", x);
+    const std::vector<Expr>& shape = *known_shape(result.type());
+    return b.finish({b.compute("T_reshape", kFloat32, shape, [&](Axes i) {
+      return load(in, *index_before_reshape(i, shape, *known_shape(x.type())));
+    })});
+  }
+
+  // The softmax: powers of each row, and the sums of these; the quotient where others read it before the product.
+  struct Rows {
+    Buffer powers, sums;
+  };
+  static Rows softmax_rows(ComputeBuilder& b, const Buffer& x, const std::vector<Expr>& shape) {
+    const std::vector<Expr> rows(shape.begin(), shape.end() - 1), row = {shape.back()};
+    auto in_row = [](const Buffer& buffer, Axes i, const Expr& k) {
+      std::vector<Expr> at(i.begin(), i.end());
+      at.push_back(k);
+      return load(buffer, at);
+    };
+    auto of_row = [](const Buffer& buffer, Axes i) { return load(buffer, {i.begin(), i.end() - 1}); };
+    Buffer maxima = b.reduce("T_softmax_maxelem", kFloat32, rows, row, lowest(kFloat32), combine_max,
+                             [&](Axes i, Axes r) { return in_row(x, i, r[0]); });
+    Buffer powers = b.compute("T_softmax_exp", kFloat32, shape,
+                              [&](Axes i) { return intrinsic("tir.exp", {at(x, i) - of_row(maxima, i)}, kFloat32); });
+    Buffer sums = b.reduce("T_softmax_expsum", kFloat32, rows, row, zero(kFloat32), combine_sum,
+                           [&](Axes i, Axes r) { return in_row(powers, i, r[0]); });
+    return {powers, sums};
+  }
+  // A sum of powers is at least 1, that of the largest element; without elements it is 0, and the product stays 0.
+  static Expr inverse_of(const Buffer& sums, const std::vector<Expr>& at) {
+    const Expr sum = load(sums, {at.begin(), at.end() - 1});
+    return binary(BinaryOp::kDiv, one(kFloat32), max(sum, one(kFloat32)));
+  }
+  static PrimFuncRef softmax_program(const Expr& x) {
+    ComputeBuilder b;
+    const std::vector<Expr>& shape = *known_shape(x.type());
+    const Rows rows = softmax_rows(b, input(b, "x", x), shape);
+    return b.finish({b.compute("T_softmax_norm", kFloat32, shape,
+                               [&](Axes i) { return at(rows.powers, i) * inverse_of(rows.sums, i); })});
+  }
+  // Returns the program of the second product: of the softmax of x, or where `is_divided` of x itself.
+  PrimFuncRef output_program(const Attention& found, const Expr& x, bool is_divided) const {
+    ComputeBuilder b;
+    Buffer weights = input(b, "x", x);
+    Buffer v = input(b, "value", found.value.tensor);
+    std::optional<Buffer> sums;
+    if (!is_divided) {
+      const Rows rows = softmax_rows(b, weights, *known_shape(x.type()));
+      weights = rows.powers;
+      sums = rows.sums;
+    }
+    std::vector<Expr> shape = *known_shape(x.type());
+    shape.back() = found.second.column.domain.extent;
+    Buffer product = b.reduce("attention", kFloat32, shape, {found.second.depth.domain.extent}, zero(kFloat32),
+                              combine_sum, [&](Axes i, Axes r) {
+                                std::vector<Expr> row(i.begin(), i.end() - 1);
+                                row.push_back(r[0]);
+                                return load(weights, row) * load_at(v, found.value, axes_at(found.second, i, r[0]));
+                              });
+    // The place of an element of the result in the product: its axes have the order of the weights.
+    std::vector<const IterVar*> order;
+    for (const IterVar& axis : found.second.batch) order.push_back(&axis);
+    order.insert(order.end(), {&found.second.row, &found.second.column});
+    const VarRef& result = var(found.transposed.value_or(found.output));
+    auto place_of_result = [&](Axes i) {
+      std::vector<Expr> at(i.begin(), i.end());
+      if (found.transposed) at = finder_.source_of({result, at})->at;
+      VarMap axes;
+      for (size_t d = 0; d < at.size(); ++d) axes.emplace(found.second.spatial[d].var.get(), at[d]);
+      return map_each(order, [&](const IterVar* axis) { return axes.at(axis->var.get()); });
+    };
+    bool is_in_order = !found.transposed;
+    for (size_t d = 0; d < order.size(); ++d)
+      is_in_order = is_in_order && same_node(order[d]->var, found.second.spatial[d].var);
+    if (!sums && is_in_order) return b.finish({product});
+    return b.finish({b.compute("T_attention", kFloat32, *known_shape(result.type()), [&](Axes i) {
+      const std::vector<Expr> place = place_of_result(i);
+      const Expr value = load(product, place);
+      return sums ? value * inverse_of(*sums, place) : value;
+    })});
+  }
+
+  void merge(const Attention& found, std::vector<Binding>& bindings) {
+    ProgramComposer composer;
+    const Expr panels = pack_keys(found, bindings);
+    composer.add(scores_program(found, panels), {found.query.tensor, panels}, var(found.scores));
+    auto add_member = [&](size_t i) {
+      if (const Call* reshaped = finder_.reshape_of(i))
+        return composer.add(batch_reshape_program(reshaped->args[0], var(i)), {reshaped->args[0]}, var(i));
+      composer.add(finder_.node(i)->call, finder_.node(i)->program, {var(i)});
+    };
+    std::ranges::for_each(found.before, add_member);
+    const Expr& scores = finder_.node(found.softmax)->call.tensors[0];
+    const bool is_divided = !found.behind.empty();
+    if (is_divided) composer.add(softmax_program(scores), {scores}, var(found.softmax));
+    std::ranges::for_each(found.behind, add_member);
+    const Expr weights = is_divided ? var(found.behind.back()) : scores;
+    const VarRef& result = var(found.transposed.value_or(found.output));
+    composer.add(output_program(found, weights, is_divided), {weights, found.value.tensor}, result);
+    const Span span =
+        span_of_nodes(span_at(found.scores), map_each(found.members(), [&](size_t i) { return span_at(i); }));
+    PrimFuncRef program = with_op_name(composer.finish({result}, span), "attention");
+    bindings.push_back(
+        {make_call_tir(module_, "attention", program, composer.inputs(), {result.type()}, span), std::nullopt, result});
+  }
+  const Span& span_at(size_t i) const {
+    return bindings_[i].value.span() ? bindings_[i].value.span() : bindings_[i].var.span();
+  }
+
+  IRModule& module_;
+  const PassContext& context_;
+  const std::vector<Binding>& bindings_;
+  AttentionFinder finder_;
+};
+
+// Branches and local functions have blocks of their own.
+Expr fuse_sequence(const Expr& seq, IRModule& module, const PassContext& context) {
+  return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
+    std::vector<Binding> bindings = block.bindings;
+    for (Binding& binding : bindings)
+      binding.value =
+          map_sequences(binding.value, [&](const Expr& inner) { return fuse_sequence(inner, module, context); });
+    return block.dataflow ? AttentionFuser(module, context, bindings, used_after).run() : bindings;
+  });
+}
+
+}  // namespace
+
+IRModule fuse_attention(IRModule module, PassContext& context) {
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return cast<Function>(
+        map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result, context); }));
+  });
+}
+
+}  // namespace relaxc
