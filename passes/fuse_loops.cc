@@ -288,7 +288,7 @@ class LoopProgram {
       auto is_it = [&](const Expr& other) { return same_node(other, result); };
       const bool is_made = step_.composer.computes(result) && std::ranges::none_of(made_, is_it);
       made_.push_back(is_made ? result : make_var("copy", result.type()));
-      if (!is_made) step_.composer.add(copy_program(result.type()), result, made_.back());
+      if (!is_made) step_.composer.add(copy_program(result.type()), {result}, made_.back());
     }
     return step_.composer.finish(made_, span_);
   }
