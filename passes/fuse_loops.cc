@@ -35,23 +35,15 @@ constexpr size_t kMostCalls = 8;  // in an iteration; bounds params and code siz
 constexpr int64_t kMostTrips = int64_t{1} << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 20;  // that an iteration makes; dims that only the run tells count as 1
 
-using Place = std::function<std::vector<Expr>(Axes)>;  // of an element in a buffer that has several of its kind
-
-// Returns to[to_place(i)] = from[from_place(i)] for all i.
-Stmt copy(const Buffer& from, const Place& from_place, const Buffer& to, const Place& to_place,
+// Copies a tensor of these dims. A buffer may have several of its kind, of which `item` says which one.
+Stmt copy(const Buffer& from, const std::vector<Expr>& item, const Buffer& to, const std::vector<Expr>& to_item,
           const std::vector<Expr>& dims) {
   ComputeBuilder b;
   b.block("T_copy", dims, {}, [&](Axes i, Axes) {
-    return ComputeBuilder::Bodies{std::nullopt, store(to, load(from, from_place(i)), to_place(i))};
+    return ComputeBuilder::Bodies{std::nullopt, store(to, load(from, followed_by(item, i)), followed_by(to_item, i))};
   });
   std::vector<Buffer> none;
   return take_root(b.finish({})->body, none);
-}
-Place whole() {
-  return [](Axes i) { return i; };
-}
-Place item(const Expr& at) {
-  return [at](Axes i) { return followed_by({at}, i); };
 }
 
 // Returns a window on one item of a buffer.
@@ -68,8 +60,11 @@ PrimFuncRef copy_program(const Type& type) {
   return b.finish({b.compute("T_copy", *tensor_dtype(type), *known_shape(type), [&](Axes i) { return load(in, i); })});
 }
 
-// Returns whether it is a tensor of known shape whose items begin at bytes.
-bool is_known(const Type& type) { return known_shape(type) && tensor_dtype(type) && !tensor_dtype(type)->is_packed(); }
+// Returns whether it is a tensor of known shape of numbers, and items of it begin at bytes.
+bool is_known(const Type& type) {
+  const std::optional<DType> dtype = tensor_dtype(type);
+  return known_shape(type) && dtype && !dtype->is_packed() && !dtype->is_string();
+}
 
 // Returns the bytes of a tensor, as far as constant dims tell, or as many as are too many.
 int64_t bytes_of(const Type& type) {
@@ -249,7 +244,7 @@ class LoopProgram {
     add_param(first, step_.carried[k]);
     tensors_.push_back(step_.first[k]);
     states_.push_back(state);
-    stages_.push_back(copy(first, whole(), state, item(int_imm(0)), dims));
+    stages_.push_back(copy(first, {}, state, {int_imm(0)}, dims));
     reads_.push_back(whole_region(state));
     writes_.push_back(whole_region(state));
   }
@@ -275,7 +270,7 @@ class LoopProgram {
     types_.push_back(tensor_type(buffer_type(output).shape, type.dtype));
     if (is_carried) {
       windows_.push_back(window_on(states_[k], floor_mod(axis_ + 1, int_imm(2)), made));
-      last.push_back(copy(states_[k], item(floor_mod(trips_, int_imm(2))), output, whole(), type.shape));
+      last.push_back(copy(states_[k], {floor_mod(trips_, int_imm(2))}, output, {}, type.shape));
     } else {
       windows_.push_back(window_on(output, axis_, made));
       writes_.push_back(whole_region(output));
