@@ -14,6 +14,8 @@
 // kernels are in the artifact once. Where the second import is refused, "main" is alone, and its error says that the
 // dims must be equal or given when compiling. Dims that are known to be at most 1, such as min(n, 1) of x[-1:], give
 // way in both functions.
+#include <algorithm>
+
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/run_time_axes.h"
 #include "ir/type_relation.h"
@@ -70,6 +72,11 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
     bool less_x = gives_way(x, y), less_y = gives_way(y, x);
     if (less_x != less_y) (less_x ? x : y) = less_x ? y : x;
     bool meet = !is_int(x, 1) && !is_int(y, 1) && !(as_int(x) && as_int(y)) && !provably_equal(x, y) && !less_x;
+    if (meet && !may_stretch(x, y, context.analyzer) && x.is<Var>() != y.is<Var>()) {
+      // Equal or an error: what follows has the dim that has a name. A mask's part [:n, :n] is as long as the scores.
+      require_equal(x, y, "shapes do not broadcast");
+      (x.is<Var>() ? y : x) = x.is<Var>() ? x : y;
+    }
     if (!meet || !may_stretch(x, y, context.analyzer)) continue;
     context.dims_meet = true;
     if (context.stretches_dims) {
@@ -82,12 +89,17 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) { require_equal(x, y, "shapes do not broadcast"); });
 }
 
-Expr Node::stretched(const Expr& x, const std::vector<Expr>& shape) {
-  std::vector<Expr> dims = shape_of(x);
+Expr Node::stretched(const Expr& given, const std::vector<Expr>& shape) {
+  std::vector<Expr> dims = shape_of(given), named = dims;
   for (size_t d = 0; d < dims.size(); ++d) {
     const Expr& wanted = shape[shape.size() - dims.size() + d];
-    if (gives_way(dims[d], wanted)) dims[d] = wanted;
+    const bool is_named = wanted.is<Var>() && !dims[d].is<Var>() && !as_int(dims[d]) && !gives_way(dims[d], wanted);
+    if (is_named || gives_way(dims[d], wanted)) dims[d] = wanted;
+    if (is_named) named[d] = wanted;
   }
+  const bool is_same =
+      std::ranges::equal(named, shape_of(given), [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+  const Expr x = is_same ? given : match_cast(given, tensor_type(named, dtype_of_tensor(given)));
   return broadcast_to(x, dims);
 }
 
