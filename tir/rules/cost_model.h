@@ -68,6 +68,7 @@ constexpr int64_t kPieceQuartersOfL1 = 1;       // for a thread's piece of an el
 constexpr int64_t kFewestBytesTogether = 2048;  // of rows that go through several blocks, which hide their latency
 constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // for weights that stay while rows of an image are read
 constexpr int64_t kGroupSlack = 4;              // times the patches of a group in L2: more are cut into single rows
+constexpr int64_t kMostPatchesOfGroup = 4096;   // of images of unknown size, however large the cache is
 constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights that few patches may read from cache
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save

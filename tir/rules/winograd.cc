@@ -71,7 +71,8 @@ void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t ro
 // Chooses groups where the size of images is not known: tiles of rows and patches of a row, of which the last ones are
 // cut. A register tile has several rows, so that a small image fills it, too. Groups share reading weights that are not
 // in a cache by twice as many patches.
-void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, int64_t patches, Decisions& decisions) {
+void choose_tiles(WinogradPlan& plan, int64_t most, int64_t fit, int64_t in_group, Decisions& decisions) {
+  const int64_t patches = std::min(in_group, cost_model::kMostPatchesOfGroup);
   int64_t side = std::min<int64_t>(most, 2);
   for (int64_t wider = side; wider <= std::min(most, cost_model::kPatchesOfRow); ++wider) {
     if (most / wider * wider >= most / side * side) side = wider;
