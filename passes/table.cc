@@ -138,7 +138,7 @@ const std::vector<Pipeline>& pipelines() {
        "operators to scheduled tensor programs",
        {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_attention", "remove_dead_code", "fuse_cells",
         "fuse", "remove_dead_code", "merge_kernels", "note_constants", "schedule", "rewrite_weights", "fuse_loops",
-         "remove_dead_code"}},
+        "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

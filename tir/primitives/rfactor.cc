@@ -106,8 +106,8 @@ class FactoredReduction {
     return tied;
   }
 
-  // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis. Of a loop that was fused
-  // and split again, an outer axis may depend on the outer part alone, and is still none of its own beside it.
+  // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis. Of a loop that was
+  // fused and split again, an outer axis may depend on the outer part alone, and is still none of its own beside it.
   void find_axes() {
     const Nodes tied = tied_loops();
     DType dtype = dtype_of(loop_->var());
