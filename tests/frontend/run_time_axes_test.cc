@@ -1,5 +1,7 @@
 // Axes that are inputs of the model: each choice of them must give what the same model gives with them as constants,
 // and those that have no meaning must be refused.
+#include <cmath>
+
 #include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
 
@@ -49,6 +51,15 @@ OnnxModel model_of(const ReduceForm& form, const std::string& dims, size_t count
 }
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Returns whether the results are the same. Sums of exponentials are rounded, in an order that depends on the axes.
+bool agree(const ReduceForm& form, const Tensor& a, const Tensor& b) {
+  if (form.op != "ReduceLogSumExp") return same_tensor(a, b);
+  bool result = a.shape() == b.shape() && a.dtype() == b.dtype();
+  for (int64_t i = 0; result && i < a.size(); ++i)
+    result = std::abs(a.as_double(i) - b.as_double(i)) <= 1e-6 * std::max(1.0, std::abs(b.as_double(i)));
+  return result;
+}
+
 void check_all_choices(const ReduceForm& form, int64_t rank, size_t count) {
   Tensor x = numbers(kShape);
   for (const char* dims : {"3,1,4", "n,m,k"}) {
@@ -61,7 +72,7 @@ void check_all_choices(const ReduceForm& form, int64_t rank, size_t count) {
         CHECK_THROWS(session.run({x, int64s(axes)}));
         continue;
       }
-      CHECK(same_tensor(session.run({x, int64s(axes)})[0], known.compile().run({x})[0]));
+      CHECK(agree(form, session.run({x, int64s(axes)})[0], known.compile().run({x})[0]));
     }
     for (int64_t wrong : {rank, -rank - 1, INT64_MAX, INT64_MIN}) {
       std::vector<int64_t> axes(count, 0);
