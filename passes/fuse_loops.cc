@@ -79,7 +79,12 @@ struct Part {
   std::string name, rule;
   Work work;                  // empty where it is not known
   std::vector<Expr> tensors;  // of its buffer params
+  Span span = {};
 };
+
+const Span& place_of(const Binding& binding) {
+  return binding.value.span() ? binding.value.span() : binding.var.span();
+}
 
 // An iteration of a loop, in the terms of the function that has the loop.
 struct Step {
@@ -164,6 +169,7 @@ class StepReader {
     step_.composer.add(*call, *program, made);
     for (const Type& type : call->outputs) bytes_ += bytes_of(type);
     step_.parts.push_back(part_of(*call, *program, made));
+    step_.parts.back().span = place_of(binding);
     if (made.size() == 1) replaced_.add(binding.var, made[0]);
     items_.emplace(binding.var.get(), std::move(made));
     return true;
@@ -199,7 +205,7 @@ class StepReader {
 class LoopProgram {
  public:
   LoopProgram(Step step, const Call& loop, const Span& span)
-      : step_(std::move(step)), trips_(loop.args[1]), span_(span) {}
+      : step_(std::move(step)), trips_(loop.args[1]), span_(span_of_nodes(span, map_each(step_.parts, &Part::span))) {}
 
   // Emits the call of the program, and returns the results of the loop.
   Expr emit(IRModule& module, Builder& builder, const std::string& name) {
@@ -354,7 +360,7 @@ class LoopProgram {
 
   Step step_;
   const Expr& trips_;
-  const Span& span_;
+  Span span_;
   VarRef axis_ = make_var("v_i", prim_type(kInt64));
   std::vector<Expr> made_;  // by an iteration: a tensor for each result
   std::vector<VarRef> params_;
@@ -380,8 +386,7 @@ class LoopFuser final : public GraphRewriter {
     std::optional<Closure> closure = known ? std::optional(*known) : as_closure(loop->args[0]);
     std::optional<Step> step = closure ? StepReader(module_).read(*loop, *closure) : std::nullopt;
     if (!step) return std::nullopt;
-    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
-    return LoopProgram(std::move(*step), *loop, span).emit(module_, builder, binding.var->name);
+    return LoopProgram(std::move(*step), *loop, place_of(binding)).emit(module_, builder, binding.var->name);
   }
 
  private:

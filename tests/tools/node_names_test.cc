@@ -93,7 +93,7 @@ TEST_CASE("explain, profiles and errors name a node behind the node that holds i
   const std::string profile = folder.tool("run", model, {"--kernels", kernels, "--input", "n=2", "--profile"}).out;
   INFO(profile);
   CHECK(contains(profile, "odd / outer/odd\n"));
-  CHECK(contains(profile, "odd / outer/inner/deep\n"));
+  CHECK(contains(profile, "loop_of_odd / outer/inner, outer/inner/deep\n"));
   CHECK(contains(profile, "Outer_3/s, Outer_3/t/v"));
   for (const char* command : {"run", "inspect"}) {
     Outcome failed = folder.tool(command, model);
