@@ -179,34 +179,6 @@ void choose_partial_lanes(ReductionPlan& plan, const Nest& nest, const std::vect
   plan.lanes = decisions.number("lanes", candidates, candidates.size() == 1 || formula < kFewest ? 1 : formula);
 }
 
-// Chooses the row tiles of a band, in which the operand of windows is made: so many as half of L2 holds, and fewer
-// where the axes outside do not have enough iterations for all threads.
-void choose_band(ReductionPlan& plan, const Nest& nest, const Analyzer& facts, const Target& target,
-                 Decisions& decisions) {
-  const size_t first = first_axis_of_windows(nest);
-  if (first == nest.num_spatial) return;
-  const auto groups = group_axis(nest);
-  int64_t shares = 1;
-  for (size_t d = 0; d < first; ++d) {
-    const int64_t extent = as_int(nest.axes[d].domain.extent).value_or(1);
-    shares *= groups && d == groups->axis ? extent / groups->filters : extent;
-  }
-  int64_t formula = shares >= cost_model::kFewestCores ? 0 : cost_model::kRowTilesInBand;
-  std::vector<int64_t> candidates = numbers_between(0, cost_model::kMostRowTiles);
-  if (groups) {
-    // Tiles of a band that is not whole would have conditions that no proof of their boxes sees through.
-    const auto rows = as_int(nest.axes[first].domain.extent);
-    const int64_t tiles = ceil_div(rows.value_or(1), plan.rows);
-    candidates = {0};
-    if (rows) std::ranges::copy(divisors_between(1, tiles, tiles), std::back_inserter(candidates));
-    const int64_t most = target.l2_of_core() / 2 / bytes_read_by_rows(nest, plan.rows, facts);
-    const int64_t fit = rows ? divisors_between(1, std::clamp<int64_t>(most, 1, tiles), tiles).back() : 0;
-    formula = fit == tiles && formula == 0 ? 0 : fit;
-    plan.groups = groups;
-  }
-  plan.band = decisions.number("band", candidates, formula);
-}
-
 bool is_parallel(const Nest& nest, const Target& target) {
   int64_t work = 1;
   for (size_t d = nest.num_spatial; d < nest.axes.size(); ++d)

@@ -125,6 +125,32 @@ bool has_open_border(const Ref<Block>& block, const Analyzer& facts) {
   return dims > 1 && taps >= (is_known ? cost_model::kMostWindowSteps + 1 : cost_model::kFewestTapsOfCopy * step);
 }
 
+void choose_band(ReductionPlan& plan, const Nest& nest, const Analyzer& facts, const Target& target,
+                 Decisions& decisions) {
+  const size_t first = first_axis_of_windows(nest);
+  if (first == nest.num_spatial) return;
+  const auto groups = group_axis(nest);
+  int64_t shares = 1;
+  for (size_t d = 0; d < first; ++d) {
+    const int64_t extent = as_int(nest.axes[d].domain.extent).value_or(1);
+    shares *= groups && d == groups->axis ? extent / groups->filters : extent;
+  }
+  int64_t formula = shares >= cost_model::kFewestCores ? 0 : cost_model::kRowTilesInBand;
+  std::vector<int64_t> candidates = numbers_between(0, cost_model::kMostRowTiles);
+  if (groups) {
+    // Tiles of a band that is not whole would have conditions that no proof of their boxes sees through.
+    const auto rows = as_int(nest.axes[first].domain.extent);
+    const int64_t tiles = ceil_div(rows.value_or(1), plan.rows);
+    candidates = {0};
+    if (rows) std::ranges::copy(divisors_between(1, tiles, tiles), std::back_inserter(candidates));
+    const int64_t most = target.l2_of_core() / 2 / bytes_read_by_rows(nest, plan.rows, facts);
+    const int64_t fit = rows ? divisors_between(1, std::clamp<int64_t>(most, 1, tiles), tiles).back() : 0;
+    formula = fit == tiles && formula == 0 ? 0 : fit;
+    plan.groups = groups;
+  }
+  plan.band = decisions.number("band", candidates, formula);
+}
+
 // Returns the step from one window to the next along the last dim of the producer's result; 1 if it is not known.
 int64_t step_of_columns(Schedule& sch, const BlockRV& producer, const Buffer& made) {
   int64_t step = 1;

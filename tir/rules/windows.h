@@ -21,6 +21,10 @@ int64_t bytes_read_by_rows(const Nest& nest, int64_t rows, const Analyzer& facts
 bool reads_windows(const Ref<Block>& block);
 // Returns whether the conditions of a border that such a block reads would take longer than a copy with the border.
 bool has_open_border(const Ref<Block>& block, const Analyzer& facts);
+// Chooses the row tiles of a band, in which the operand of windows is made: so many as half of L2 holds, and fewer
+// where the axes outside do not have enough iterations for all threads.
+void choose_band(ReductionPlan& plan, const Nest& nest, const Analyzer& facts, const Target& target,
+                 Decisions& decisions);
 // Moves the block that makes the operand of windows into a loop. Its rows are whole vectors; where windows step by
 // several columns, those that a vector of windows reads together lie side by side.
 void make_in_band(Schedule& schedule, const BlockRV& producer, const LoopRV& band, const ReductionPlan& plan);
