@@ -219,9 +219,6 @@ class FunctionLowering {
     return slot;
   }
 
-  static const Span& place_in(const Binding& binding) {
-    return binding.value.span() ? binding.value.span() : binding.var.span();
-  }
   // Returns a text such as "node 'conv_1' (Conv)".
   static std::optional<std::string> place_of(const Binding& binding) {
     for (const Span& span : {binding.value.span(), binding.var.span()}) {
@@ -360,11 +357,11 @@ class FunctionLowering {
     const std::string& op = op_name(binding.value);
     const OpLowering* row = find_row(op);
     if (!row && calls_kernel(op))
-      fail(place_in(binding),
+      fail(span_of(binding),
            "'{}' is left: the list of passes stops before calls of tensor programs are lowered; end it with 'lower'",
            op);
     if (!row)
-      fail_unsupported(place_in(binding),
+      fail_unsupported(span_of(binding),
                        "operator '{}' has no lowering yet, or the list of passes stops before 'legalize'", op);
     if (row->builtin) return call_builtin(binding, row->builtin, node.args);
     (this->*row->lower)(binding, node);
@@ -381,7 +378,7 @@ class FunctionLowering {
     return function;
   }
   void call(const Binding& binding, const Expr& callee, std::span<const Expr> args) {
-    const Expr* function = known_function(callee, place_in(binding));
+    const Expr* function = known_function(callee, span_of(binding));
     // Builtins that only the interpreter can carry out.
     const ExternFunc* builtin = function ? function->as<ExternFunc>() : nullptr;
     if (builtin && builtin->symbol == "vm.builtin.invoke_closure" && !args.empty())
@@ -425,7 +422,7 @@ class FunctionLowering {
     make_closure(binding, node.args[0], items(node.args[1]));
   }
   void make_closure(const Binding& binding, const Expr& callee, const std::vector<Reg>& captured) {
-    const Expr* function = known_function(callee, place_in(binding));
+    const Expr* function = known_function(callee, span_of(binding));
     if (!function || !function->is<Function>())
       fail_unsupported(binding.value.span(), "a closure is made of a function of the module");
     vm::FunctionIndex index = executable_.function(callee.as<GlobalVar>()->name);
@@ -500,7 +497,7 @@ class FunctionLowering {
   }
   // The result shares the argument's register, because indices are tested in place.
   void check_indices(const Binding& binding, const Call& node) {
-    const Span& span = place_in(binding);
+    const Span& span = span_of(binding);
     std::string context = read_attrs<CheckIndicesAttrs>(node.attrs).what;
     if (!place_of(binding) && span && span.line > 0) context = fmt::format("line {}: {}", span.line, context);
     Reg indices = reg(node.args[0]);

@@ -4,6 +4,11 @@
 
 namespace relaxc {
 
+// Returns the place of the value; that of the variable where the value has none.
+inline const Span& span_of(const Binding& binding) {
+  return binding.value.span() ? binding.value.span() : binding.var.span();
+}
+
 // Returns all bindings of a sequence, without those of the sequences inside it.
 std::vector<Binding> bindings_of(const Expr& seq);
 // Calls fn on each binding in order. Those of branches and local functions come before the binding that holds them.

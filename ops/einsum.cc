@@ -182,8 +182,8 @@ class MatrixProduct {
     right_ = ends_x ? &x : &y;
   }
 
-  // Returns nullopt for an einsum that is no product of matrices, whose operands need no transpose for one, or that has
-  // too few rows, columns or summed elements to gain.
+  // Returns nullopt where the einsum is not a product of matrices, where it is one without any transpose of the
+  // operands, and where there are too few rows, columns or summed elements to gain.
   std::optional<Expr> run(Builder& b) {
     if (!sort_labels() || !has_whole_dims(*left_) || !has_whole_dims(*right_)) return std::nullopt;
     const std::vector<Label> left = joined(batch_of(*left_), rows_, summed_);

@@ -10,6 +10,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
 #include "ops/common.h"
@@ -298,15 +299,12 @@ class CallReplacer final : public GraphRewriter {
     }
     // Profiles name the place of the call, where the function's operators were.
     Expr substituted = substitute(composed_.call, map);
-    Expr call = make(Call(*substituted.as<Call>()), substituted.type(), node_span(binding));
+    Expr call = make(Call(*substituted.as<Call>()), substituted.type(), span_of(binding));
     if (!composed_.is_tuple || call.type().is<TupleType>()) return call;
     return tuple({builder.emit(call, binding.var->name)});
   }
 
  private:
-  static const Span& node_span(const Binding& binding) {
-    return binding.value.span() ? binding.value.span() : binding.var.span();
-  }
   const std::string& name_;
   const ComposedFunction& composed_;
 };

@@ -6,6 +6,7 @@
 // of the runtime decides is a variable from there on.
 #include <set>
 
+#include "ir/sequence.h"
 #include "ir/type_relation.h"
 #include "passes/graph_rewriter.h"
 #include "passes/kernel_rules.h"
@@ -29,7 +30,7 @@ class Decomposer final : public GraphRewriter {
     }
     const OpRow* row = ops_.find(op_name(binding.value));
     if (!row || kept_.contains(row->name)) return std::nullopt;
-    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    const Span& span = span_of(binding);
     if (!row->why.empty()) fail_unsupported(span, "{} does not run here: {}", row->name, row->why);
     const Call& node = *binding.value.as<Call>();
     if (row->decompose) return decomposed(*row, node, binding, builder);

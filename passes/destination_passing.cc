@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "ir/text/printer.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
@@ -26,7 +27,7 @@ class DestinationPasser final : public GraphRewriter {
       return written->items[static_cast<size_t>(item->index)];
     std::optional<KernelCall> kernel = as_spread_kernel_call(binding.value, module_);
     if (!kernel) return std::nullopt;
-    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    const Span& span = span_of(binding);
     if (kernel->has_destinations) {
       const std::vector<Expr>& args = binding.value.as<Call>()->args;
       bool is_explicit = kernel->scalars.empty() || args.back().is<ShapeExpr>();
@@ -67,7 +68,7 @@ class DestinationPasser final : public GraphRewriter {
  private:
   // A kernel of the host that takes more than tensors and integers is called as functions of R.call_packed are.
   static Expr call_host(const KernelCall& kernel, const Binding& binding, Builder& builder) {
-    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    const Span& span = span_of(binding);
     builder.set_span(span);
     const Tuple* written = binding.value.as<Call>()->args[1].as<Tuple>();
     std::vector<Expr> args = {kernel.callee}, results;

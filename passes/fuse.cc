@@ -12,6 +12,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "ir/text/names.h"
 #include "passes/compose.h"
 #include "passes/tables.h"
@@ -219,19 +220,14 @@ class BlockFuser {
     }
     // A profile names the node of the heaviest member first, which takes most of the time.
     size_t main = *std::ranges::max_element(members, {}, [&](size_t i) { return nodes_[i].pattern; });
-    const Span span = span_of_nodes(place_of(main), map_each(members, [&](size_t i) { return place_of(i); }));
+    const Span span = span_of_nodes(span_of(nodes_[main].binding),
+                                    map_each(members, [&](size_t i) { return span_of(nodes_[i].binding); }));
     Attrs attrs;
     if (named != members.end())
       attrs.set(attr_names::kScheduledPart, *nodes_[*named].program->attrs.find(attr_names::kScheduledPart));
     PrimFuncRef program = composer.finish({result.binding.var}, span, attrs);
     Expr call = make_call_tir(module_, name, program, composer.inputs(), {result.binding.var.type()}, span);
     return {call, std::nullopt, result.binding.var};
-  }
-
-  // Returns the call's place, which names all nodes of a pattern that it stands for.
-  const Span& place_of(size_t node) const {
-    const Binding& binding = nodes_[node].binding;
-    return binding.value.span() ? binding.value.span() : binding.var.span();
   }
 
   IRModule& module_;

@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "ops/common.h"
 #include "passes/find_attention.h"
 #include "passes/graph_decisions.h"
@@ -249,14 +250,11 @@ class AttentionFuser {
     const Expr weights = is_divided ? var(found.behind.back()) : scores;
     const VarRef& result = var(found.transposed.value_or(found.output));
     composer.add(output_program(found, weights, is_divided), {weights, found.value.tensor}, result);
-    const Span span =
-        span_of_nodes(span_at(found.scores), map_each(found.members(), [&](size_t i) { return span_at(i); }));
+    const Span span = span_of_nodes(span_of(bindings_[found.scores]),
+                                    map_each(found.members(), [&](size_t i) { return span_of(bindings_[i]); }));
     PrimFuncRef program = with_op_name(composer.finish({result}, span), "attention");
     bindings.push_back(
         {make_call_tir(module_, "attention", program, composer.inputs(), {result.type()}, span), std::nullopt, result});
-  }
-  const Span& span_at(size_t i) const {
-    return bindings_[i].value.span() ? bindings_[i].value.span() : bindings_[i].var.span();
   }
 
   IRModule& module_;

@@ -7,6 +7,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "passes/compose.h"
 #include "support/lists.h"
 #include "tir/analysis/nests.h"
@@ -272,7 +273,8 @@ class CellFuser {
     for (size_t i : members_) composer.add(nodes_[i]->call, nodes_[i]->program, {var(i)});
     const std::vector<Expr> values = map_each(results_, [&](size_t i) -> Expr { return var(i); });
     const std::vector<Type> types = map_each(results_, [&](size_t i) { return var(i).type(); });
-    const Span span = span_of_nodes(place_of(product), map_each(members_, [&](size_t i) { return place_of(i); }));
+    const Span span =
+        span_of_nodes(span_of(bindings_[product]), map_each(members_, [&](size_t i) { return span_of(bindings_[i]); }));
     const Expr call =
         make_call_tir(module_, name_of_cell(), composer.finish(values, span), composer.inputs(), types, span);
     std::vector<Binding> before, after;
@@ -291,10 +293,6 @@ class CellFuser {
     // Results have other values now, and variables that go may leave their address to later ones.
     for (size_t i : members_) facts_.erase(var(i).get());
     bindings_ = std::move(before);
-  }
-  const Span& place_of(size_t i) const {
-    const Binding& binding = bindings_[i];
-    return binding.value.span() ? binding.value.span() : binding.var.span();
   }
   // Returns the names of the members' programs, each once, without the numbers of copies.
   std::string name_of_cell() const {

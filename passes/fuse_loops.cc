@@ -15,6 +15,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "ops/common.h"
 #include "passes/compose.h"
 #include "passes/loop_facts.h"
@@ -81,10 +82,6 @@ struct Part {
   std::vector<Expr> tensors;  // of its buffer params
   Span span = {};
 };
-
-const Span& place_of(const Binding& binding) {
-  return binding.value.span() ? binding.value.span() : binding.var.span();
-}
 
 // An iteration of a loop, in the terms of the function that has the loop.
 struct Step {
@@ -169,7 +166,7 @@ class StepReader {
     step_.composer.add(*call, *program, made);
     for (const Type& type : call->outputs) bytes_ += bytes_of(type);
     step_.parts.push_back(part_of(*call, *program, made));
-    step_.parts.back().span = place_of(binding);
+    step_.parts.back().span = span_of(binding);
     if (made.size() == 1) replaced_.add(binding.var, made[0]);
     items_.emplace(binding.var.get(), std::move(made));
     return true;
@@ -386,7 +383,7 @@ class LoopFuser final : public GraphRewriter {
     std::optional<Closure> closure = known ? std::optional(*known) : as_closure(loop->args[0]);
     std::optional<Step> step = closure ? StepReader(module_).read(*loop, *closure) : std::nullopt;
     if (!step) return std::nullopt;
-    return LoopProgram(std::move(*step), *loop, place_of(binding)).emit(module_, builder, binding.var->name);
+    return LoopProgram(std::move(*step), *loop, span_of(binding)).emit(module_, builder, binding.var->name);
   }
 
  private:

@@ -132,7 +132,7 @@ class GroupRun {
       for_each_binding(caller->body, [&](const Binding& binding) {
         walk(binding.value, [&](const GlobalVar& callee) {
           if (place || callee.name != name) return;
-          place = binding.value.span() ? binding.value.span() : binding.var.span();
+          place = span_of(binding);
         });
       });
     }

@@ -124,7 +124,7 @@ class NamedNodes {
       if (parents[i] == 0 && leaf_[i] < 0) tested.insert(trees_[i]);
     }
     for (size_t i = 0; i < trees_.size(); ++i) {
-      // A leaf to which no test leads is no root: exporters that share leaves leave such ones over.
+      // Exporters that share leaves leave some behind to which no test leads. These are not roots.
       if (parents[i] > 0 || (leaf_[i] >= 0 && tested.contains(trees_[i]))) continue;
       if (!rooted.insert(trees_[i]).second) n_.fail("node {} is a second root of tree {}", ids_[i], trees_[i]);
       forest_.roots.push_back(leaf_[i] >= 0 ? ~leaf_[i] : static_cast<int64_t>(i));

@@ -132,7 +132,7 @@ class AttentionSchedule {
   Buffer result_of(const BlockRV& block) const { return block_of(block)->writes[0].buffer; }
   bool is_same(const BlockRV& a, const BlockRV& b) const { return same_node(result_of(a), result_of(b)); }
 
-  // What elementwise blocks compute for other elementwise ones is part of these.
+  // Inlines elementwise blocks that only other elementwise ones read into these.
   void inline_elementwise() {
     for (const BlockRV& block : children()) {
       if (reduces(block) || sch_.tree("").is_param(result_of(block))) continue;

@@ -51,7 +51,7 @@ struct ReductionPlan {
   size_t window = 0;            // the innermost reduce axes that are a window's
   size_t unrolled = 0;          // how many of these are unrolled
   bool columns_inside = false;  // tiles follow each other along the columns, so that results are stored in their order
-  bool masks_columns = false;   // there is no separate code for whole vectors of a symbolic number of columns
+  bool masks_columns = false;   // one code for whole and partial vectors, where the number of columns is symbolic
   // The border of the image, or whatever else makes the windows' operand, is computed in a band of that many row tiles,
   // or of everything inside of the axes that no window slides along; nullopt: it is computed before.
   std::optional<int64_t> band = {};

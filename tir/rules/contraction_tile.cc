@@ -317,7 +317,7 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty()) {
     std::vector<int64_t> candidates = doublings_between(kFewestRowsAhead, kMostRowsAhead);
     candidates.insert(candidates.begin(), 0);
-    // What few rows read fast enough, the processor fetches by itself, and sooner.
+    // Few rows read a panel so fast that the processor fetches it by itself, earlier than instructions would.
     tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.rows < kFewestFetchedRows ? 0 : kRowsAhead);
   }
   return tile;

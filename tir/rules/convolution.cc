@@ -35,12 +35,6 @@ double cycles(int64_t pixels, int64_t vectors, bool depthwise, const Target& tar
          target.load_delay * loads + exposed;
 }
 
-int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {
-  int64_t bytes = buffer_type(buffer).dtype.bytes();
-  for (const Expr& dim : buffer_type(buffer).shape) bytes *= as_int(dim).value_or(symbolic);
-  return bytes;
-}
-
 // The convolution's block, and the roles of its axes and operands, by its layouts.
 struct Convolution : Stage {
   size_t image_axis, filters, y, x, lane;  // of the result; a block of filters fills the lanes

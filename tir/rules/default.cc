@@ -174,19 +174,15 @@ std::optional<SharedLoop> shared_loop_of(Schedule& sch, const BlockRV& rv) {
   return is_shared ? std::optional(SharedLoop{(*loops)[0], *extent}) : std::nullopt;
 }
 
-// Returns how many iterations of the shared loop of these blocks a thread takes together. What they pass on to each
-// other then stays in the L1 cache, and there is enough of it that one block's latency hides behind another row; 0 if
-// that cannot be.
+// Returns how many iterations of the loop that these blocks share a thread takes at a time. What one block passes to
+// the next then stays in the L1 cache, and each block has enough work to hide its latency; 0 where there is no such
+// number.
 int64_t rows_together(Schedule& sch, const Blocks& blocks, int64_t extent, const Target& target) {
   using namespace cost_model;
   int64_t row_bytes = 0;
   for (const BlockRV& rv : blocks) {
     const Ref<Block> block = cast<Block>(sch.get(rv));
-    for (const BufferRegion& write : block->writes) {
-      int64_t bytes = buffer_type(write.buffer).dtype.bytes();
-      for (const Expr& dim : buffer_type(write.buffer).shape) bytes *= std::min(as_int(dim).value_or(0), kMostProducts);
-      row_bytes = std::max(row_bytes, bytes / extent);
-    }
+    for (const BufferRegion& write : block->writes) row_bytes = std::max(row_bytes, bytes_of(write.buffer, 0) / extent);
   }
   if (row_bytes == 0) return 0;
   const int64_t fit = target.l1_of_core() * kPieceQuartersOfL1 / 4 / row_bytes;

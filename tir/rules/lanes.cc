@@ -125,6 +125,16 @@ bool is_one_axis(const BufferLoad& access, const IterVar& outer, const IterVar& 
   return far && near && facts.can_prove_equal(*far, *near * inner.domain.extent);
 }
 
+int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {
+  std::optional<int64_t> bytes = buffer_type(buffer).dtype.bytes();
+  for (const Expr& dim : buffer_type(buffer).shape) {
+    const int64_t extent = as_int(dim).value_or(symbolic);
+    if (extent == 0) return 0;
+    bytes = bytes ? checked_mul(*bytes, extent) : std::nullopt;
+  }
+  return bytes.value_or(INT64_MAX);
+}
+
 bool is_lane_stride(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
 
 std::vector<Expr> Nest::spatial_extents() const {

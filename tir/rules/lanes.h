@@ -64,6 +64,8 @@ ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes);
 
 // Returns the loads of a block that stores one value, except those from the buffer that it stores to.
 std::vector<Ref<BufferLoad>> operands_of(const Block& block);
+// Returns the bytes of a buffer, with `symbolic` for each extent that is not known; INT64_MAX where there are more.
+int64_t bytes_of(const Buffer& buffer, int64_t symbolic);
 // Returns the number of elements in a full vector of the widest dtype of the block; 1 if the block has a construct that
 // cannot be vectorized, or vectors already.
 int lanes_of(const Block& block, const Target& target);

@@ -206,7 +206,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
                    const ReductionPlan& tile, const Blocks& producers) {
   Loops shared, rows, columns, inside,
       reduce(nest.loops.begin() + static_cast<long>(nest.num_spatial), nest.loops.end());
-  const size_t first_slid = tile.band ? first_axis_of_windows(nest) : nest.num_spatial;
+  const size_t first_slid = tile.band ? first_axis_of_windows(nest, tile.groups) : nest.num_spatial;
   // The results stay in registers until the last block reads them.
   BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
   if (tile.lanes > 1) make_lanes_last(sch, rv, nest, *tile.column_axis);

@@ -28,6 +28,45 @@ std::vector<IterVar> sliding_axes(const Nest& nest, const std::vector<Ref<Buffer
   return window;
 }
 
+// Returns the axis of filters in groups, if there is one.
+std::optional<GroupAxis> group_axis(const Nest& nest) {
+  std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
+  const std::vector<IterVar> window = sliding_axes(nest, loads);
+  for (size_t d = 0; d < nest.num_spatial; ++d) {
+    if (!slides(loads, nest.axes[d], window)) continue;
+    std::optional<int64_t> filters;
+    for (const Ref<BufferLoad>& load : loads) {
+      walk(load, [&](const Binary& op) {
+        if (op.op == BinaryOp::kFloorDiv && same_node(op.a, nest.axes[d].var)) filters = as_int(op.b);
+      });
+    }
+    const auto extent = as_int(nest.axes[d].domain.extent);
+    if (filters && extent && *extent % *filters == 0) return GroupAxis{d, *filters};
+  }
+  return std::nullopt;
+}
+
+// Returns the bytes of the operand that so many rows of windows read, along the first axis on which they slide.
+int64_t bytes_read_by_rows(const Nest& nest, size_t first, int64_t rows, const Analyzer& facts) {
+  const std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
+  int64_t most = 1;
+  for (const Ref<BufferLoad>& load : loads) {
+    if (!uses_var(load->indices, nest.axes[first].var)) continue;
+    const BufferType& type = buffer_type(load->buffer);
+    int64_t bytes = type.dtype.bytes() * rows * largest_step({load}, nest.axes[first], facts);
+    bytes *= as_int(type.shape.back()).value_or(cost_model::kGuessedPixels);
+    // The window's other axes that are longer than 1, such as the channels of a group.
+    for (const IterVar& axis : sliding_axes(nest, loads)) {
+      const bool is_in_image =
+          std::ranges::any_of(std::span(nest.axes).subspan(first, nest.num_spatial - first),
+                              [&](const IterVar& image) { return slides({load}, image, {&axis, 1}); });
+      if (!is_in_image) bytes *= as_int(axis.domain.extent).value_or(1);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 }  // namespace
 
 bool slides(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, std::span<const IterVar> others) {
@@ -53,51 +92,12 @@ size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& load
   return count;
 }
 
-std::optional<GroupAxis> group_axis(const Nest& nest) {
+size_t first_axis_of_windows(const Nest& nest, const std::optional<GroupAxis>& groups) {
   std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
   const std::vector<IterVar> window = sliding_axes(nest, loads);
-  for (size_t d = 0; d < nest.num_spatial; ++d) {
-    if (!slides(loads, nest.axes[d], window)) continue;
-    std::optional<int64_t> filters;
-    for (const Ref<BufferLoad>& load : loads) {
-      walk(load, [&](const Binary& op) {
-        if (op.op == BinaryOp::kFloorDiv && same_node(op.a, nest.axes[d].var)) filters = as_int(op.b);
-      });
-    }
-    const auto extent = as_int(nest.axes[d].domain.extent);
-    if (filters && extent && *extent % *filters == 0) return GroupAxis{d, *filters};
-  }
-  return std::nullopt;
-}
-
-size_t first_axis_of_windows(const Nest& nest) {
-  std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
-  const std::vector<IterVar> window = sliding_axes(nest, loads);
-  const auto groups = group_axis(nest);
   size_t d = 0;
   while (d < nest.num_spatial && ((groups && d == groups->axis) || !slides(loads, nest.axes[d], window))) ++d;
   return d;
-}
-
-int64_t bytes_read_by_rows(const Nest& nest, int64_t rows, const Analyzer& facts) {
-  const size_t first = first_axis_of_windows(nest);
-  const std::vector<Ref<BufferLoad>> loads = loads_of(match_reduction(*nest.block)->value);
-  int64_t most = 1;
-  for (const Ref<BufferLoad>& load : loads) {
-    if (!uses_var(load->indices, nest.axes[first].var)) continue;
-    const BufferType& type = buffer_type(load->buffer);
-    int64_t bytes = type.dtype.bytes() * rows * largest_step({load}, nest.axes[first], facts);
-    bytes *= as_int(type.shape.back()).value_or(cost_model::kGuessedPixels);
-    // The window's other axes that are longer than 1, such as the channels of a group.
-    for (const IterVar& axis : sliding_axes(nest, loads)) {
-      const bool is_in_image =
-          std::ranges::any_of(std::span(nest.axes).subspan(first, nest.num_spatial - first),
-                              [&](const IterVar& image) { return slides({load}, image, {&axis, 1}); });
-      if (!is_in_image) bytes *= as_int(axis.domain.extent).value_or(1);
-    }
-    most = std::max(most, bytes);
-  }
-  return most;
 }
 
 bool reads_windows(const Ref<Block>& block) {
@@ -127,26 +127,26 @@ bool has_open_border(const Ref<Block>& block, const Analyzer& facts) {
 
 void choose_band(ReductionPlan& plan, const Nest& nest, const Analyzer& facts, const Target& target,
                  Decisions& decisions) {
-  const size_t first = first_axis_of_windows(nest);
+  const std::optional<GroupAxis> groups = group_axis(nest);
+  if (groups && plan.row_axis != groups->axis) plan.groups = groups;  // else a tile has rows of several filters
+  const size_t first = first_axis_of_windows(nest, plan.groups);
   if (first == nest.num_spatial) return;
-  const auto groups = group_axis(nest);
   int64_t shares = 1;
   for (size_t d = 0; d < first; ++d) {
     const int64_t extent = as_int(nest.axes[d].domain.extent).value_or(1);
-    shares *= groups && d == groups->axis ? extent / groups->filters : extent;
+    shares *= plan.groups && d == plan.groups->axis ? extent / plan.groups->filters : extent;
   }
   int64_t formula = shares >= cost_model::kFewestCores ? 0 : cost_model::kRowTilesInBand;
   std::vector<int64_t> candidates = numbers_between(0, cost_model::kMostRowTiles);
-  if (groups) {
+  if (plan.groups) {
     // Tiles of a band that is not whole would have conditions that no proof of their boxes sees through.
     const auto rows = as_int(nest.axes[first].domain.extent);
     const int64_t tiles = ceil_div(rows.value_or(1), plan.rows);
     candidates = {0};
     if (rows) std::ranges::copy(divisors_between(1, tiles, tiles), std::back_inserter(candidates));
-    const int64_t most = target.l2_of_core() / 2 / bytes_read_by_rows(nest, plan.rows, facts);
+    const int64_t most = target.l2_of_core() / 2 / bytes_read_by_rows(nest, first, plan.rows, facts);
     const int64_t fit = rows ? divisors_between(1, std::clamp<int64_t>(most, 1, tiles), tiles).back() : 0;
     formula = fit == tiles && formula == 0 ? 0 : fit;
-    plan.groups = groups;
   }
   plan.band = decisions.number("band", candidates, formula);
 }

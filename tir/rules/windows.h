@@ -11,18 +11,14 @@ bool slides(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, std:
 // Counts the innermost reduce axes over which a window slides along a spatial axis; 0 where several results read the
 // same window, as in a convolution with several filters, since reusing that is better.
 size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads);
-// Returns the axis of filters in groups, if there is one.
-std::optional<GroupAxis> group_axis(const Nest& nest);
 // Returns the first axis on which windows slide, apart from that of groups, or the number of spatial axes.
-size_t first_axis_of_windows(const Nest& nest);
-// Returns the bytes of the operand that so many rows of windows read, along the first axis on which they slide.
-int64_t bytes_read_by_rows(const Nest& nest, int64_t rows, const Analyzer& facts);
+size_t first_axis_of_windows(const Nest& nest, const std::optional<GroupAxis>& groups);
 // Returns whether each result of the reduction is computed from a window of an operand of its own.
 bool reads_windows(const Ref<Block>& block);
 // Returns whether the conditions of a border that such a block reads would take longer than a copy with the border.
 bool has_open_border(const Ref<Block>& block, const Analyzer& facts);
-// Chooses the row tiles of a band, in which the operand of windows is made: so many as half of L2 holds, and fewer
-// where the axes outside do not have enough iterations for all threads.
+// Chooses the row tiles of a band, in which the operand of windows is made: for groups as many as half of L2 holds,
+// else all of them where the axes outside have enough iterations for all threads.
 void choose_band(ReductionPlan& plan, const Nest& nest, const Analyzer& facts, const Target& target,
                  Decisions& decisions);
 // Moves the block that makes the operand of windows into a loop. Its rows are whole vectors; where windows step by

@@ -94,12 +94,6 @@ int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
   return 1;
 }
 
-int64_t bytes_of(const Buffer& weight) {
-  int64_t bytes = buffer_type(weight).dtype.bytes();
-  for (const Expr& dim : buffer_type(weight).shape) bytes *= as_int(dim).value_or(1);
-  return bytes;
-}
-
 struct Winograd {
   Ref<Block> products, result;
 };
@@ -139,7 +133,7 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
     int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, most)) : most;
     plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
   } else {
-    bool in_cache = bytes_of(weight) <= cost_model::kSmallWeightsInL2 * target.l2_of_core();
+    bool in_cache = bytes_of(weight, 1) <= cost_model::kSmallWeightsInL2 * target.l2_of_core();
     choose_tiles(plan, most, fit, bounds.most * (in_cache ? 1 : 2), decisions);
   }
   std::string shared = plan.shares_groups ? "groups" : "inside";
