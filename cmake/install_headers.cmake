@@ -4,11 +4,11 @@
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE headers RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/support/*.h ${SOURCE_DIR}/vm/*.h ${SOURCE_DIR}/ir/*.h
      ${SOURCE_DIR}/tir/*.h ${SOURCE_DIR}/ops/*.h ${SOURCE_DIR}/frontend/*.h ${SOURCE_DIR}/passes/*.h
-     ${SOURCE_DIR}/codegen/*.h)
+     ${SOURCE_DIR}/codegen/*.h ${SOURCE_DIR}/api/*.h)
 set(pending)
 foreach(header ${headers})
   file(STRINGS ${SOURCE_DIR}/${header} first LIMIT_COUNT 1)
-  if(first MATCHES "^(//|/\\*) <relaxc/([a-z_]+\\.h)>")
+  if(first MATCHES "^(//|/\\*) <relaxc/([a-z_]+\\.h(pp)?)>")
     set(name ${CMAKE_MATCH_2})
     file(WRITE ${DESTINATION}/relaxc/${name} "#pragma once\n#include \"relaxc/${header}\"\n")
     message(STATUS "Installing: ${DESTINATION}/relaxc/${name}")

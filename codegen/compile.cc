@@ -125,13 +125,18 @@ static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
   }
 }
 
+static std::string text_of(const std::string& file, const CompileSettings& settings) {
+  if (!settings.contents) return read_text(file);
+  return std::string(reinterpret_cast<const char*>(settings.contents->data()), settings.contents->size());
+}
+
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
     if (is_text_path(file)) {
-      const std::string text = read_text(file);
+      const std::string text = text_of(file, settings);
       IRModule module = parse_module(text, file, tables.ops(), diagnostics, module_of(text, file, name, &diagnostics));
       report_kernels_for_nodes(module, settings);
       bool binds = !settings.dims.empty() && !diagnostics.has_errors();
@@ -151,7 +156,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     options.claimed = settings.claimed;
     options.report = settings.report;
     options.failed = settings.unconverted;
-    return import_onnx(path, tables.ops(), options);
+    return settings.contents ? import_onnx_bytes(*settings.contents, path, tables.ops(), options)
+                             : import_onnx(path, tables.ops(), options);
   };
   IRModule module = guarded([&] { return fmt::format("reading '{}'", path); }, read);
   add_warnings(module, diagnostics);
@@ -184,7 +190,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
   }
   std::optional<ScheduleRule> steps;
   if (is_text_path(file)) {
-    const std::string text = read_text(file);
+    const std::string text = text_of(file, settings);
     steps = read_module_schedule(text, file, module_of(text, file, name, nullptr));
   }
   if (!steps) return module;

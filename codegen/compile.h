@@ -1,4 +1,4 @@
-// <relaxc/relaxc.h>: the front door of the compiler.
+// <relaxc/relaxc.hpp>: the front door of the compiler.
 //
 //   relaxc::CompiledModule model = relaxc::compile_file("model.onnx");
 //   relaxc::Session session(model.load());
@@ -39,6 +39,9 @@ struct CompileSettings : PassSettings {
   // Runs kernels in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them.
   // `passes` may end anywhere from "legalize" to "default". Without machine code write() refuses.
   std::optional<InterpretOptions> interpret = {};
+  // The model or text in memory, of which the path is only a name; it is read while the module is. Weights in other
+  // files are refused then.
+  std::optional<std::span<const std::byte>> contents = {};
   RunnerOptions runner;
 };
 

@@ -18,6 +18,11 @@ struct RuntimeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The host ended the run (Session::cancel).
+struct Cancelled : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+
 // Dims that do not fit.
 struct ShapeError : RuntimeError {
   using RuntimeError::RuntimeError;

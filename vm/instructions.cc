@@ -278,6 +278,7 @@ struct Interpreter::Instructions {
   // ---- Calls
 
   void run(In<Opcode::kCallKernel> in) {
+    vm.check_cancelled();
     const Frame& frame = in.frame();
     size_t kernel = static_cast<size_t>(in.word<"kernel">());
     ListWords tensors = in.list<"tensors">(), scalars = in.list<"scalars">();

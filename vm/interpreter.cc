@@ -90,8 +90,8 @@ std::optional<Word> Interpreter::Frame::binder(Word slot, const Word* here) cons
 
 Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions options)
     : image_(std::move(image)),
-      memory_(options.memory_limit),
-      kernels_(std::move(options.pool)),
+      memory_(options.memory_limit, options.allocator),
+      kernels_(std::move(options.pool), options.allocator),
       step_limit_(options.step_limit),
       shapes_(image_->executable.code.size() / kWordsPerShape + 1) {
   size_t tensors = 0, scalars = 0;
@@ -128,6 +128,7 @@ Value Interpreter::run(const Function& function, std::span<const Value> inputs,
   RunScope scope{kernels_.pool()};
   Temporarily outputs(bound_outputs_, bound_outputs);
   steps_ = 0;
+  cancelled_.store(false, std::memory_order_relaxed);
   try {
     std::unique_ptr<Frame> frame = enter(function);
     std::copy(inputs.begin(), inputs.end(), frame->registers.begin());
@@ -163,6 +164,8 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
     run_code(*frame, pc);
   } catch (const Placed&) {
     throw;
+  } catch (const Cancelled&) {
+    throw;
   } catch (const RuntimeError& error) {
     std::string place = frame->place_of(pc);
     if (place.empty()) throw;
@@ -176,6 +179,7 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
 }
 
 void Interpreter::count_step() {
+  check_cancelled();
   ++steps_;
   if (step_limit_ > 0 && steps_ > step_limit_)
     throw_runtime_error("the run takes more than {} calls and backward jumps", step_limit_);

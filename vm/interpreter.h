@@ -1,5 +1,7 @@
 // Runs verified bytecode.
 #pragma once
+#include <atomic>
+
 #include "vm/memory.h"
 #include "vm/program.h"
 
@@ -18,6 +20,7 @@ struct Image {
   std::shared_ptr<const void> keep_alive;            // owns the machine code
   MappedFiles files;                                 // they hold constants and machine code
   std::shared_ptr<const WeightsCheck> weights = {};  // before the first run; may be null
+  std::shared_ptr<const MappedFile> artifact = {};   // from which it was loaded; may be null
   std::shared_ptr<RunWatcher> watcher;               // may be null
 };
 
@@ -35,6 +38,7 @@ class Interpreter {
   // used again afterwards.
   Value run(const Function& function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
 
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   MemoryPool& memory() { return memory_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 
@@ -52,11 +56,16 @@ class Interpreter {
   // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);
   void count_step();
+  void check_cancelled() const {
+    if (cancelled_.load(std::memory_order_relaxed)) [[unlikely]]
+      throw Cancelled("the run was cancelled");
+  }
 
   std::shared_ptr<const Image> image_;
   MemoryPool memory_;
   KernelRuntime kernels_;
   int64_t step_limit_;
+  std::atomic<bool> cancelled_{false};
   Profiler* profiler_ = nullptr;
   std::vector<std::shared_ptr<Shape>> shapes_;  // that of the last tensor, per instruction that makes one
   std::vector<std::unique_ptr<Frame>> idle_frames_;

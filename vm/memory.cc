@@ -25,8 +25,12 @@ int64_t max_allocation_bytes() {
   return kLimit;
 }
 
-AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept {
+AlignedBuffer try_allocate_aligned(int64_t bytes, const Allocator& allocator) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
+  if (allocator.allocate) {
+    void* memory = allocator.allocate(allocator.user, static_cast<size_t>(std::max<int64_t>(bytes, 1)), kAlignment);
+    return AlignedBuffer(memory, {allocator, std::max<int64_t>(bytes, 1)});
+  }
   constexpr int64_t kLargePage = int64_t{2} << 20;
   // Large memory uses large pages, since a kernel that streams weights would miss the TLB otherwise.
   size_t alignment = bytes >= 2 * kLargePage ? kLargePage : kAlignment;
@@ -53,6 +57,7 @@ struct MemoryPool::State {
   std::pmr::synchronized_pool_resource nodes;  // of the lists below, and of the handles of blocks in use
   std::mutex mutex;
   int64_t limit = 0;
+  Allocator allocator;
   Stats stats;
   IdleList idle{&nodes};                                          // oldest first
   std::pmr::multimap<int64_t, IdleList::iterator> sizes{&nodes};  // the idle blocks by size
@@ -97,7 +102,8 @@ struct MemoryPool::State {
   }
 };
 
-MemoryPool::MemoryPool(int64_t limit) : state_(std::make_shared<State>()) {
+MemoryPool::MemoryPool(int64_t limit, Allocator allocator) : state_(std::make_shared<State>()) {
+  state_->allocator = allocator;
   state_->limit = limit > 0 ? limit : max_allocation_bytes();
 }
 
@@ -143,10 +149,10 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
   }
   released.clear();
-  if (!memory) memory = try_allocate_aligned(block_bytes);
+  if (!memory) memory = try_allocate_aligned(block_bytes, state_->allocator);
   if (!memory) {
     trim();
-    memory = try_allocate_aligned(block_bytes);
+    memory = try_allocate_aligned(block_bytes, state_->allocator);
   }
   if (!memory) {
     std::lock_guard lock(state_->mutex);
@@ -155,8 +161,8 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   }
   void* data = memory.get();
   // The deleter owns the block: if making the control block throws, the block is freed with it.
-  auto give_back = [state = state_, block = memory.release(), block_bytes](void*) {
-    state->give_back(AlignedBuffer(block), block_bytes);
+  auto give_back = [state = state_, deleter = memory.get_deleter(), block = memory.release(), block_bytes](void*) {
+    state->give_back(AlignedBuffer(block, deleter), block_bytes);
   };
   return std::shared_ptr<void>(data, std::move(give_back), HandleAllocator<std::byte>(state_));
 }

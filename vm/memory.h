@@ -13,15 +13,26 @@ inline constexpr int64_t kAlignment = 64;
 // Returns the largest single allocation: twice the machine's memory. A larger size comes from damaged or hostile input.
 int64_t max_allocation_bytes();
 
+// Where memory comes from: the C library, or the host's functions. Blocks may be freed later and on other threads.
+struct Allocator {
+  void* (*allocate)(void* user, size_t bytes, size_t alignment) = nullptr;  // returns null when memory is short
+  void (*free)(void* user, void* memory, size_t bytes) = nullptr;
+  void* user = nullptr;
+};
+
 struct FreeDeleter {
-  void operator()(void* memory) const noexcept { std::free(memory); }
+  Allocator allocator = {};
+  int64_t bytes = 0;  // as allocated, for the host's function
+  void operator()(void* memory) const noexcept {
+    allocator.free ? allocator.free(allocator.user, memory, static_cast<size_t>(bytes)) : std::free(memory);
+  }
 };
 using AlignedBuffer = std::unique_ptr<void, FreeDeleter>;
 
 // Never returns null, even for 0 bytes. Throws RuntimeError with a size that is negative, absurd or not available.
 AlignedBuffer allocate_aligned(int64_t bytes);
 // Returns nullptr instead of throwing.
-AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept;
+AlignedBuffer try_allocate_aligned(int64_t bytes, const Allocator& allocator = {}) noexcept;
 
 // Which of the idle blocks that are large enough may serve a request.
 enum class Fit {
@@ -36,7 +47,7 @@ enum class Fit {
 class MemoryPool {
  public:
   // Throws RuntimeError when more than `limit` bytes would be in use; 0 means max_allocation_bytes().
-  explicit MemoryPool(int64_t limit = 0);
+  explicit MemoryPool(int64_t limit = 0, Allocator allocator = {});
   std::shared_ptr<void> allocate(int64_t bytes, Fit fit = Fit::kTight);
 
   struct Stats {

@@ -106,6 +106,7 @@ Program Program::load(const std::string& path, LoadOptions options) {
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
   auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path));
   image->weights = artifact.weights;
+  image->artifact = artifact.file;
   return Program(std::move(image));
 }
 
@@ -118,6 +119,10 @@ Program Program::from(vm::Executable executable, const KernelResolver& resolver,
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }
+
+std::span<const std::byte> Program::artifact() const {
+  return image_->artifact ? image_->artifact->bytes() : std::span<const std::byte>();
+}
 
 void Program::check_weights() const {
   if (image_->weights) image_->weights->run();
@@ -292,6 +297,7 @@ vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_vie
   return run_named(*interpreter_, *program_.image_, function, inputs, {});
 }
 
+void Session::cancel() { interpreter_->cancel(); }
 void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }
 vm::MemoryPool::Stats Session::memory_stats() const { return interpreter_->memory().stats(); }
 void Session::trim() { interpreter_->memory().trim(); }

@@ -45,6 +45,8 @@ class Program {
                       std::shared_ptr<const void> keep_alive = nullptr, LoadOptions options = {});
 
   const vm::Executable& executable() const;
+  // Returns the bytes of the artifact that was loaded; none of a program that was made in this process.
+  std::span<const std::byte> artifact() const;
   // Does now what the first run does: throws a RuntimeError where the weights of the artifact have changed.
   void check_weights() const;
   std::vector<std::string> functions() const;
@@ -64,6 +66,7 @@ struct SessionOptions {
   int threads = 0;                          // 0: all cores of the process; unused with a host's pool
   std::shared_ptr<vm::TaskPool> pool = {};  // null: a new ThreadPool
   int64_t memory_limit = 0;                 // bytes of tensors alive at once; 0: twice the machine's memory
+  vm::Allocator allocator = {};             // of tensors and scratch; the C library's without functions
   int64_t step_limit = 0;                   // backward jumps and calls per run, against endless loops; 0: none
 };
 
@@ -89,6 +92,9 @@ class Session {
   // vm::Sequence{vm::Tuple({a, b})}, an optional its value or vm::Value() for none, a map vm::Map::of(keys, values).
   vm::Value run_values(std::span<const vm::Value> inputs, std::string_view function = {});
 
+  // Ends the run that is in progress, with Cancelled, after the kernel that it is in. Any thread may call it; a later
+  // run is not concerned.
+  void cancel();
   // The session does not own the profiler; null turns profiling off.
   void set_profiler(vm::Profiler* profiler);
   vm::MemoryPool::Stats memory_stats() const;

@@ -1,7 +1,7 @@
 // What the iterations of a loop give, one row each, in one tensor.
 #pragma once
 #include "vm/memory.h"
-#include "vm/tensor.h"
+#include "vm/value.h"
 
 namespace relaxc::vm {
 

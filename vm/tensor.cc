@@ -228,17 +228,6 @@ constexpr std::pair<DTypeCode, DLDataTypeCode> kDLCodes[] = {{DTypeCode::kInt, k
                                                              {DTypeCode::kFloat6E3M2FN, kDLFloat6_e3m2fn},
                                                              {DTypeCode::kFloat4E2M1FN, kDLFloat4_e2m1fn}};
 
-DType dtype_from_dlpack(DLDataType dl) {
-  for (auto [ours, theirs] : kDLCodes) {
-    if (theirs != dl.code) continue;
-    DType dtype{ours, dl.bits, dl.lanes};
-    // DLPack packs elements of 4 bits and less as we do, and those of 6 bits, which take a byte here.
-    if (dl.lanes == 1 && dl.bits != 6 && parse_dtype(to_string(dtype)) == dtype) return dtype;
-  }
-  throw_runtime_error("dlpack tensor has element type (code {}, bits {}, lanes {}), which has no dtype", dl.code,
-                      dl.bits, dl.lanes);
-}
-
 void check_dense(const DLTensor& dl, const std::vector<int64_t>& shape) {
   if (dl.strides == nullptr || element_count(shape) == 0) return;
   int64_t expected = 1;
@@ -261,6 +250,17 @@ struct ExportedTensor {
 
 }  // namespace
 
+DType dtype_from_dlpack(int code, int bits, int lanes) {
+  for (auto [ours, theirs] : kDLCodes) {
+    if (theirs != code) continue;
+    DType dtype{ours, static_cast<uint8_t>(bits), static_cast<uint16_t>(lanes)};
+    // DLPack packs elements of 4 bits and less as we do, and those of 6 bits, which take a byte here.
+    if (lanes == 1 && bits != 6 && parse_dtype(to_string(dtype)) == dtype) return dtype;
+  }
+  throw_runtime_error("dlpack tensor has element type (code {}, bits {}, lanes {}), which has no dtype", code, bits,
+                      lanes);
+}
+
 Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
   if (managed == nullptr) throw_runtime_error("dlpack tensor is null");
   std::shared_ptr<const void> owner(managed, [](DLManagedTensor* m) {
@@ -272,7 +272,7 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
                         static_cast<int>(dl.device.device_type), static_cast<int>(kDLCPU));
   if (dl.ndim < 0 || (dl.ndim > 0 && dl.shape == nullptr)) throw_runtime_error("dlpack tensor has no valid shape");
   std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
-  DType dtype = dtype_from_dlpack(dl.dtype);
+  DType dtype = dtype_from_dlpack(dl.dtype.code, dl.dtype.bits, dl.dtype.lanes);
   checked_tensor_bytes(shape, dtype);  // before the strides, whose product it bounds
   check_dense(dl, shape);
   void* data = dl.data == nullptr ? nullptr : static_cast<char*>(dl.data) + dl.byte_offset;

@@ -98,6 +98,8 @@ class Tensor {
 
 // Returns the number that DLPack has for the kind of the dtype.
 int64_t dlpack_code(DType dtype);
+// Returns the dtype of DLPack's code, bits and lanes. Throws RuntimeError where there is none.
+DType dtype_from_dlpack(int code, int bits, int lanes);
 // Returns whether the offsets of a tensor of strings are sound and its strings end within so many bytes.
 bool has_sound_strings(const Tensor& tensor, int64_t bytes);
 // Compares dtype, shape and bytes, bit for bit.

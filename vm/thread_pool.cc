@@ -159,7 +159,7 @@ void* ScratchArena::allocate(int64_t bytes) noexcept {
     size_t next = blocks_.empty() ? 0 : current_ + 1;
     int64_t grown = std::max<int64_t>(rounded, int64_t{64} << 10);
     if (next == blocks_.size() || blocks_[next].bytes < rounded) {
-      AlignedBuffer memory = try_allocate_aligned(grown);
+      AlignedBuffer memory = try_allocate_aligned(grown, allocator_);
       if (!memory) return nullptr;
       try {
         blocks_.resize(std::max(blocks_.size(), next + 1));
@@ -183,7 +183,7 @@ void ScratchArena::release(Mark mark) noexcept {
   if (current_ == 0 && used_ == 0 && blocks_.size() > 1) {
     int64_t total = 0;
     for (const Block& block : blocks_) total += block.bytes;
-    if (AlignedBuffer memory = try_allocate_aligned(total)) {
+    if (AlignedBuffer memory = try_allocate_aligned(total, allocator_)) {
       blocks_.resize(1);
       blocks_[0] = {std::move(memory), total};
     }
@@ -247,8 +247,9 @@ struct ParallelLoop {
 
 }  // namespace
 
-KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
-    : pool_(std::move(pool)), arenas_(static_cast<size_t>(std::max(1, pool_->num_workers()))), shares_(arenas_.size()) {
+KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool, const Allocator& allocator)
+    : pool_(std::move(pool)), shares_(static_cast<size_t>(std::max(1, pool_->num_workers()))) {
+  for (size_t i = 0; i < shares_.size(); ++i) arenas_.emplace_back(allocator);
   context_.pool = this;
   context_.parallel_for = [](relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
     return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);

@@ -81,6 +81,7 @@ class ThreadPool final : public TaskPool {
 // A bump allocator for the `scratch` callback, one per worker. Blocks do not move until they are released.
 class ScratchArena {
  public:
+  explicit ScratchArena(const Allocator& allocator = {}) : allocator_(allocator) {}
   void* allocate(int64_t bytes) noexcept;  // nullptr when out of memory
   struct Mark {
     size_t block = 0;
@@ -95,6 +96,7 @@ class ScratchArena {
     AlignedBuffer memory;
     int64_t bytes = 0;
   };
+  Allocator allocator_;
   std::vector<Block> blocks_;
   size_t current_ = 0;  // the block allocated from
   int64_t used_ = 0;    // bytes used in that block
@@ -106,7 +108,7 @@ using Kernel = std::function<int32_t(const relaxc_kernel_args*)>;
 // Binds a pool and one scratch arena per worker to a kernel context. Only one caller may use it at a time.
 class KernelRuntime {
  public:
-  explicit KernelRuntime(std::shared_ptr<TaskPool> pool);
+  explicit KernelRuntime(std::shared_ptr<TaskPool> pool, const Allocator& allocator = {});
   KernelRuntime(const KernelRuntime&) = delete;
   KernelRuntime& operator=(const KernelRuntime&) = delete;
 

@@ -2,7 +2,7 @@
 // SAMPLES
 #include <relaxc/npy.h>
 #include <relaxc/plugin.h>
-#include <relaxc/relaxc.h>
+#include <relaxc/relaxc.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include <relaxc/dlpack.h>
-#include <relaxc/relaxc.h>
+#include <relaxc/relaxc.hpp>
 
 // The host's memory as a DLPack tensor: nothing is copied, and the host keeps what it owns.
 relaxc::Tensor borrow(std::vector<float>& values, std::vector<int64_t>& shape) {

@@ -1,0 +1,166 @@
+// Values of all kinds in the C interface.
+#include "api/handles.h"
+#include "vm/dlpack.h"
+
+using namespace relaxc::api;
+using relaxc::Tensor;
+using relaxc::vm::Value;
+
+namespace {
+
+// Makes a value from what `make` returns.
+template <class Make>
+relaxc_status make_value(relaxc_any** value, const Make& make) {
+  return call([&] {
+    given(value, "value") = nullptr;
+    *value = new relaxc_any{make()};
+  });
+}
+
+// Gives a member of a value of the kind T.
+template <class T, class Read>
+relaxc_status read_value(const relaxc_any* value, const char* expected, const Read& read) {
+  return call([&] {
+    const T* found = given(value, "value").value.get_if<T>();
+    if (!found) fail_usage("the value is {}, expected {}", describe(value->value), expected);
+    read(*found);
+  });
+}
+
+// Returns the parts of a tuple, sequence or map.
+std::span<const Value> items_of(const relaxc_any& any) {
+  if (const auto* tuple = any.value.get_if<relaxc::vm::Tuple>()) return tuple->fields();
+  if (const auto* sequence = any.value.get_if<relaxc::vm::Sequence>()) return sequence->items.fields();
+  if (const auto* map = any.value.get_if<relaxc::vm::Map>()) return map->entries.fields();
+  fail_usage("the value is {}, which has no items", describe(any.value));
+}
+
+}  // namespace
+
+void relaxc_any_release(relaxc_any* value) { delete value; }
+
+relaxc_status relaxc_any_none(relaxc_any** value) {
+  return make_value(value, [] { return Value(); });
+}
+relaxc_status relaxc_any_tensor(const DLTensor* tensor, relaxc_any** value) {
+  return make_value(value, [&]() -> Value {
+    Tensor own = tensor_of(given(tensor, "tensor"), "the tensor");
+    return own.owner() ? own : Tensor::copy_of(own.shape(), own.dtype(), own.raw());
+  });
+}
+relaxc_status relaxc_any_dlpack(DLManagedTensor* tensor, relaxc_any** value) {
+  return make_value(value, [&]() -> Value {
+    std::shared_ptr<DLManagedTensor> owner(&given(tensor, "tensor"), [](DLManagedTensor* managed) {
+      if (managed->deleter) managed->deleter(managed);
+    });
+    Tensor own = tensor_of(tensor->dl_tensor, "the tensor");
+    return own.owner() ? own : Tensor::view(own.shape(), own.dtype(), own.raw(), owner);
+  });
+}
+relaxc_status relaxc_any_strings(const char* const* strings, const size_t* lengths, const int64_t* shape, int32_t rank,
+                                 relaxc_any** value) {
+  return make_value(value, [&]() -> Value {
+    if (rank < 0 || (rank > 0 && shape == nullptr)) fail_usage("rank is {} and shape {}", rank, fmt::ptr(shape));
+    std::vector<int64_t> dims(shape, shape + rank);
+    std::optional<int64_t> count = relaxc::element_count(dims);
+    if (!count) fail_usage("a dim of the shape is negative, or there are too many elements");
+    if (*count > 0) given(strings, "strings");
+    std::vector<std::string_view> texts;
+    for (int64_t i = 0; i < *count; ++i) {
+      const char* text = &given(strings[i], "a string");
+      texts.emplace_back(text, lengths ? lengths[i] : std::strlen(text));
+    }
+    return Tensor::strings(std::move(dims), texts);
+  });
+}
+relaxc_status relaxc_any_int(int64_t number, relaxc_any** value) {
+  return make_value(value, [&] { return Value(number); });
+}
+relaxc_status relaxc_any_double(double number, relaxc_any** value) {
+  return make_value(value, [&] { return Value(number); });
+}
+relaxc_status relaxc_any_shape(const int64_t* dims, int32_t num_dims, relaxc_any** value) {
+  return make_value(value, [&] {
+    if (num_dims < 0 || (num_dims > 0 && dims == nullptr)) fail_usage("there are {} dims at a null pointer", num_dims);
+    return Value(relaxc::vm::Shape(dims, dims + num_dims));
+  });
+}
+relaxc_status relaxc_any_string(const char* text, size_t length, relaxc_any** value) {
+  return make_value(value, [&] { return Value(std::string(&given(text, "text"), length)); });
+}
+relaxc_status relaxc_any_of(relaxc_kind kind, const relaxc_any* const* items, int32_t num_items, relaxc_any** value) {
+  return make_value(value, [&]() -> Value {
+    if (num_items < 0 || (num_items > 0 && items == nullptr))
+      fail_usage("there are {} items at a null pointer", num_items);
+    std::vector<Value> values;
+    for (int32_t i = 0; i < num_items; ++i) values.push_back(given(items[i], "an item").value);
+    if (kind == RELAXC_TUPLE) return relaxc::vm::Tuple(std::move(values));
+    if (kind == RELAXC_SEQUENCE) return relaxc::vm::Sequence{relaxc::vm::Tuple(std::move(values))};
+    if (kind != RELAXC_MAP) fail_usage("kind {} has no items", static_cast<int>(kind));
+    if (values.size() != 2) fail_usage("a map has two items, keys and values, got {}", values.size());
+    return relaxc::vm::Map::of(values[0].tensor(), values[1].tensor());
+  });
+}
+
+relaxc_kind relaxc_any_kind(const relaxc_any* value) {
+  return value ? static_cast<relaxc_kind>(value->value.kind()) : RELAXC_NONE;
+}
+static_assert(static_cast<int>(relaxc::vm::ValueKind::kTuple) == RELAXC_TUPLE &&
+              static_cast<int>(relaxc::vm::ValueKind::kSequence) == RELAXC_SEQUENCE &&
+              static_cast<int>(relaxc::vm::ValueKind::kMap) == RELAXC_MAP &&
+              static_cast<int>(relaxc::vm::ValueKind::kString) == RELAXC_STRING);
+
+const char* relaxc_any_describe(relaxc_any* value) {
+  if (!value) return "";
+  relaxc_status status = call([&] {
+    if (value->description.empty()) value->description = describe(value->value);
+  });
+  return status == RELAXC_OK ? value->description.c_str() : "";
+}
+relaxc_status relaxc_any_get_tensor(const relaxc_any* value, DLManagedTensor** tensor) {
+  return read_value<Tensor>(value, "a tensor", [&](const Tensor& own) { given(tensor, "tensor") = own.to_dlpack(); });
+}
+relaxc_status relaxc_any_get_shape(const relaxc_any* value, const int64_t** dims, int32_t* num_dims,
+                                   DLDataType* dtype) {
+  return call([&] {
+    const Value& own = given(value, "value").value;
+    const Tensor* tensor = own.get_if<Tensor>();
+    const relaxc::vm::Shape& shape = tensor ? tensor->shape() : own.shape();
+    if (dims) *dims = shape.data();
+    if (num_dims) *num_dims = static_cast<int32_t>(shape.size());
+    if (dtype) *dtype = tensor ? dlpack_dtype(tensor->dtype()) : DLDataType{kDLInt, 64, 1};
+  });
+}
+relaxc_status relaxc_any_get_string(const relaxc_any* value, int64_t index, const char** text, size_t* length) {
+  return call([&] {
+    const Value& own = given(value, "value").value;
+    const Tensor* tensor = own.get_if<Tensor>();
+    std::string_view found;
+    if (const auto* string = own.get_if<std::string>(); string && index == 0) {
+      found = *string;
+    } else if (tensor && tensor->dtype().is_string() && index >= 0 && index < tensor->size()) {
+      found = tensor->string(index);
+    } else {
+      fail_usage("the value is {}, which has no string {}", describe(own), index);
+    }
+    given(text, "text") = found.data();
+    given(length, "length") = found.size();
+  });
+}
+relaxc_status relaxc_any_get_int(const relaxc_any* value, int64_t* number) {
+  return read_value<int64_t>(value, "an integer", [&](int64_t own) { given(number, "number") = own; });
+}
+relaxc_status relaxc_any_get_double(const relaxc_any* value, double* number) {
+  return read_value<double>(value, "a double", [&](double own) { given(number, "number") = own; });
+}
+relaxc_status relaxc_any_num_items(const relaxc_any* value, int32_t* count) {
+  return call([&] { given(count, "count") = static_cast<int32_t>(items_of(given(value, "value")).size()); });
+}
+relaxc_status relaxc_any_item(const relaxc_any* value, int32_t index, relaxc_any** item) {
+  return make_value(item, [&]() -> Value {
+    std::span<const Value> items = items_of(given(value, "value"));
+    if (index < 0 || index >= std::ssize(items))
+      fail_usage("item {} does not exist: there are {}", index, items.size());
+    return items[static_cast<size_t>(index)];
+  });
+}

@@ -1,0 +1,160 @@
+// The compiler of the C interface, which is a library of its own that is opened when it is first needed.
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "api/compiler.h"
+#include "api/handles.h"
+
+namespace relaxc::api {
+
+namespace {
+
+constexpr const char *kCompilerFile = "librelaxc_compiler.so", *kEntry = "relaxc_compiler_entry";
+
+// Opens the compiler beside this library, or as the dynamic linker finds it. With RTLD_DEEPBIND its symbols, and those
+// of its libraries, are its own: the host may have other versions of protobuf and LLVM.
+void* open_compiler(std::string& problem) {
+  Dl_info self{};
+  std::vector<std::string> paths;
+  if (dladdr(reinterpret_cast<void*>(&relaxc_version), &self) != 0 && self.dli_fname)
+    paths.push_back((std::filesystem::path(self.dli_fname).parent_path() / kCompilerFile).string());
+  paths.emplace_back(kCompilerFile);
+  int flags = RTLD_NOW | RTLD_LOCAL;
+#if !defined(__SANITIZE_ADDRESS__)
+  flags |= RTLD_DEEPBIND;
+#endif
+  for (const std::string& path : paths) {
+    if (void* handle = dlopen(path.c_str(), flags)) return handle;
+    const char* reason = dlerror();
+    if (problem.empty()) problem = reason ? reason : "";
+  }
+  return nullptr;
+}
+
+relaxc_compiler_entry_type entry() {
+  struct Opened {
+    relaxc_compiler_entry_type entry = nullptr;
+    std::string problem;
+  };
+  static const Opened kOpened = [] {
+    Opened opened;
+    if (void* handle = open_compiler(opened.problem))
+      opened.entry = reinterpret_cast<relaxc_compiler_entry_type>(dlsym(handle, kEntry));
+    return opened;
+  }();
+  if (!kOpened.entry)
+    fail_unsupported({},
+                     "the compiler is not installed beside the runtime ({}); compile the model elsewhere with "
+                     "'relaxc compile', and load the artifact",
+                     kOpened.problem);
+  return kOpened.entry;
+}
+
+// What the compiler tells.
+struct Heard {
+  int32_t status = RELAXC_OK;
+  std::string message, text;
+  std::vector<Diagnostic> diagnostics;
+
+  static void failed(void* user, int32_t status, const char* message) {
+    auto& heard = *static_cast<Heard*>(user);
+    heard.status = status;
+    heard.message = message;
+  }
+  static void place(void* user, const relaxc_error_place* of) {
+    auto text = [](const char* value) { return std::string(value ? value : ""); };
+    Diagnostic& diagnostic = static_cast<Heard*>(user)->diagnostics.emplace_back();
+    diagnostic.message = text(of->message);
+    if (!of->file && !of->node) return;
+    auto origin = std::make_shared<Origin>();
+    origin->file = text(of->file);
+    origin->node = text(of->node);
+    origin->op_type = text(of->op_type);
+    diagnostic.span = {origin, static_cast<uint32_t>(of->line), static_cast<uint32_t>(of->column), 0};
+  }
+  static void take_text(void* user, const char* text, size_t length) {
+    static_cast<Heard*>(user)->text.assign(text, length);
+  }
+};
+
+// Returns the text that the compiler gives, if any.
+std::string compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
+  request.options = options_of(options, "relaxc_compile_options");
+  Heard heard;
+  const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text};
+  if (entry()(&request, &reply) != RELAXC_OK)
+    throw ToldError{static_cast<relaxc_status>(heard.status), heard.message, std::move(heard.diagnostics)};
+  return std::move(heard.text);
+}
+
+// A folder for one artifact, which is mapped and needs no name afterwards.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "relaxc-XXXXXX").string()) {
+    if (!mkdtemp(path_.data())) throw_runtime_error("cannot make a folder '{}': {}", path_, std::strerror(errno));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(const char* name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+relaxc_program* compiled(relaxc_compiler_request request, const relaxc_compile_options* options) {
+  TemporaryFolder folder;
+  const std::string artifact = folder.file("model.so");
+  request.artifact = artifact.c_str();
+  compile(request, options);
+  return load_file(artifact, {.size = sizeof(relaxc_load_options), .trust_contents = 1});
+}
+
+relaxc_compiler_request request_for(const void* bytes, size_t num_bytes, const char* name) {
+  return {&given(name, "name"), bytes ? bytes : "", num_bytes, nullptr, {}};
+}
+
+}  // namespace
+
+}  // namespace relaxc::api
+
+using namespace relaxc::api;
+
+relaxc_status relaxc_compile(const char* path, const relaxc_compile_options* options, relaxc_program** program) {
+  return call([&] {
+    given(program, "program") = nullptr;
+    *program = compiled({&given(path, "path"), nullptr, 0, nullptr, {}}, options);
+  });
+}
+
+relaxc_status relaxc_compile_memory(const void* bytes, size_t num_bytes, const char* name,
+                                    const relaxc_compile_options* options, relaxc_program** program) {
+  return call([&] {
+    given(program, "program") = nullptr;
+    *program = compiled(request_for(bytes, num_bytes, name), options);
+  });
+}
+
+relaxc_status relaxc_compile_to_file(const char* path, const relaxc_compile_options* options, const char* artifact) {
+  return call([&] { compile({&given(path, "path"), nullptr, 0, &given(artifact, "artifact"), {}}, options); });
+}
+
+relaxc_status relaxc_module_text(const void* bytes, size_t num_bytes, const char* name,
+                                 const relaxc_compile_options* options, char** text) {
+  return call([&] {
+    given(text, "text") = nullptr;
+    relaxc_compiler_request request = request_for(bytes, num_bytes, name);
+    if (!bytes) request.bytes = nullptr;
+    const std::string result = compile(request, options);
+    *text = strdup(result.c_str());
+    if (!*text) throw std::bad_alloc();
+  });
+}
+
+void relaxc_string_release(char* text) { std::free(text); }

@@ -1,0 +1,111 @@
+// librelaxc_compiler.so: a request of api/compile.cc, done by the C++ API.
+#include "api/compiler.h"
+
+#include <algorithm>
+
+#include "codegen/compile.h"
+#include "ir/text/printer.h"
+#include "passes/kernel_rules.h"
+#include "passes/tables.h"
+#include "vm/error.h"
+#include "vm/output_file.h"
+
+namespace relaxc::api {
+
+namespace {
+
+const char* text_of(const char* given, const char* otherwise) { return given ? given : otherwise; }
+
+void log_to(const relaxc_compile_options& options, relaxc_log_level level, std::string line) {
+  while (line.ends_with('\n')) line.pop_back();
+  if (options.log) options.log(options.user, level, line.c_str());
+}
+
+CompileSettings settings_of(const relaxc_compiler_request& request) {
+  const relaxc_compile_options& options = request.options;
+  CompileSettings settings;
+  settings.target = text_of(options.target, "host");
+  settings.passes = text_of(options.passes, "default");
+  settings.function = text_of(options.function, "");
+  for (int32_t i = 0; i < options.num_dims; ++i) settings.dims[options.dim_names[i]] = options.dim_values[i];
+  settings.jobs = options.num_threads;
+  if (options.opt_level) settings.opt_level = options.opt_level;
+  settings.winograd = !options.no_winograd;
+  if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
+  settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };
+  settings.report = [&options](const std::string& line) { log_to(options, RELAXC_LOG_NOTE, line); };
+#if 0
+  if (options.progress) {
+    settings.progress = [&options](const Progress& now) {
+      const std::string at_work(now.at_work);
+      const relaxc_progress_info info{
+          sizeof(relaxc_progress_info),    name_of(now.stage), at_work.c_str(), static_cast<int64_t>(now.done),
+          static_cast<int64_t>(now.total), now.seconds};
+      options.progress(options.user, &info);
+    };
+  }
+#endif
+  std::vector<KernelRule> rules;
+  for (int32_t i = 0; i < options.num_kernels; ++i) {
+    const std::string file = options.kernels[i], text = read_text(file);
+    std::ranges::move(read_schedule_rules(text, file), std::back_inserter(settings.schedules));
+    std::ranges::move(read_kernel_rules(text, file, op_table()), std::back_inserter(rules));
+  }
+  check_names(rules);
+  if (!rules.empty()) settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+  return settings;
+}
+
+void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& reply) {
+  const CompileSettings settings = settings_of(request);
+  if (request.artifact) return compile_file(request.path, settings).write(request.artifact);
+  IRModule module = read_scheduled_module(request.path, settings);
+  const std::string text = print_module(run_pipeline(std::move(module), settings));
+  reply.text(reply.user, text.data(), text.size());
+}
+
+int32_t tell(const relaxc_compiler_reply& reply, int32_t status, const char* message) {
+  reply.failed(reply.user, status, message);
+  return status;
+}
+
+int32_t tell(const relaxc_compiler_reply& reply, const CompileError& error) {
+  tell(reply, error.kind() == ErrorKind::kUnsupported ? RELAXC_UNSUPPORTED : RELAXC_INVALID, error.what());
+  for (const Diagnostic& diagnostic : error.diagnostics()) {
+    const Span& span = diagnostic.span;
+    relaxc_error_place place{};
+    place.message = diagnostic.message.c_str();
+    if (span) {
+      place.file = span.origin->file.c_str();
+      place.node = span.origin->node.c_str();
+      place.op_type = span.origin->op_type.c_str();
+      place.line = static_cast<int32_t>(span.line);
+      place.column = static_cast<int32_t>(span.column);
+    }
+    reply.place(reply.user, &place);
+  }
+  return error.kind() == ErrorKind::kUnsupported ? RELAXC_UNSUPPORTED : RELAXC_INVALID;
+}
+
+}  // namespace
+
+}  // namespace relaxc::api
+
+extern "C" RELAXC_API int32_t relaxc_compiler_entry(const relaxc_compiler_request* request,
+                                                    const relaxc_compiler_reply* reply) {
+  using namespace relaxc;
+  try {
+    api::work(*request, *reply);
+    return RELAXC_OK;
+  } catch (const CompileError& error) {
+    return api::tell(*reply, error);
+  } catch (const RuntimeError& error) {  // of files
+    return api::tell(*reply, RELAXC_INVALID, error.what());
+  } catch (const std::bad_alloc&) {
+    return api::tell(*reply, RELAXC_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& error) {
+    return api::tell(*reply, RELAXC_INTERNAL, error.what());
+  } catch (...) {
+    return api::tell(*reply, RELAXC_INTERNAL, "an exception of an unknown type");
+  }
+}

@@ -1,0 +1,107 @@
+// What is behind the handles of the C interface, and the boundary that no exception crosses.
+#pragma once
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "api/relaxc.h"
+#include "vm/program.h"
+
+namespace relaxc::api {
+
+// An error that the host can only mend in its own code (RELAXC_USAGE).
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+template <class... Args>
+[[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
+  throw UsageError(fmt::format(format, std::forward<Args>(args)...));
+}
+// An error that the compiler's library has told.
+struct ToldError {
+  relaxc_status status;
+  std::string message;
+  std::vector<Diagnostic> diagnostics;
+};
+template <class T>
+T& given(T* pointer, const char* name) {
+  if (pointer == nullptr) fail_usage("{} is a null pointer", name);
+  return *pointer;
+}
+
+// Notes the exception that is being handled as the last error of the thread, and returns its status.
+relaxc_status note_error() noexcept;
+
+// Runs work(); an exception becomes a status.
+template <class Work>
+relaxc_status call(Work&& work) noexcept {
+  try {
+    work();
+    return RELAXC_OK;
+  } catch (...) {
+    return note_error();
+  }
+}
+
+// Returns the struct of options that the host filled in, with the members that its version lacks as zeros.
+template <class T>
+T options_of(const T* options, const char* name) {
+  T result{};
+  if (options == nullptr) return result;
+  if (options->size < sizeof(size_t))
+    fail_usage("the member size of {} is {}: use sizeof({})", name, options->size, name);
+  std::memcpy(&result, options, std::min(options->size, sizeof(T)));
+  return result;
+}
+
+// The declarations of a function's values in the form of C. The strings are in `texts`, which does not move them.
+class Declarations {
+ public:
+  explicit Declarations(const std::vector<vm::ValueInfo>& infos) { infos_ = of(infos); }
+  Declarations(const Declarations&) = delete;
+  Declarations& operator=(const Declarations&) = delete;
+  const std::vector<relaxc_value_info>& infos() const { return *infos_; }
+
+ private:
+  const std::vector<relaxc_value_info>* of(const std::vector<vm::ValueInfo>& infos);
+  const char* text(std::string of) { return texts_.emplace_back(std::move(of)).c_str(); }
+  std::deque<std::string> texts_;
+  std::deque<std::vector<relaxc_dim>> dims_;
+  std::deque<std::vector<relaxc_value_info>> lists_;
+  const std::vector<relaxc_value_info>* infos_ = nullptr;
+};
+
+DLDataType dlpack_dtype(DType dtype);
+// Returns the host's tensor as one of ours, lent where it is dense, else copied.
+Tensor tensor_of(const DLTensor& tensor, const char* what);
+// Returns whether elements lie one after the other in row-major order.
+bool is_dense(const DLTensor& tensor);
+// Copies the elements of a dense tensor to a strided one of the same shape, or from it.
+void copy_to(const Tensor& from, const DLTensor& to);
+
+// Loads an artifact of a file; the program that is returned has one owner.
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options);
+
+}  // namespace relaxc::api
+
+struct relaxc_program {
+  explicit relaxc_program(relaxc::Program loaded);
+
+  struct Function {
+    explicit Function(const relaxc::vm::Function& of) : inputs(of.inputs), outputs(of.outputs) {}
+    relaxc::api::Declarations inputs, outputs;
+  };
+  const Function& function(const char* name) const;
+
+  std::atomic<int> owners{1};
+  relaxc::Program program;
+  std::deque<Function> functions;  // as those of the executable
+  std::vector<const char*> names;  // of the public ones
+};
+
+struct relaxc_any {
+  relaxc::vm::Value value;
+  std::string description = {};
+};

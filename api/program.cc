@@ -1,0 +1,182 @@
+// Programs of the C interface: loading, saving, and their declarations.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "api/handles.h"
+#include "support/printable.h"
+#include "vm/output_file.h"
+
+namespace relaxc::api {
+
+DLDataType dlpack_dtype(DType dtype) {
+  if (dtype.is_string()) return {RELAXC_STRING_CODE, 64, 1};
+  return {static_cast<uint8_t>(dlpack_code(dtype)), dtype.bits, dtype.lanes};
+}
+
+const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::ValueInfo>& infos) {  // NOLINT: bounded
+  std::vector<relaxc_value_info> result;
+  for (const vm::ValueInfo& info : infos) {
+    vm::ValueInfo nameless = info;
+    nameless.name.clear();
+    std::string type = to_string(nameless);
+    if (type.starts_with(": ")) type.erase(0, 2);
+    relaxc_value_info row{};
+    row.name = text(info.name);
+    row.type = text(type);
+    row.kind = static_cast<int32_t>(info.kind);
+    row.optional = info.is_optional;
+    row.has_dtype = info.dtype.has_value();
+    if (info.dtype) row.dtype = dlpack_dtype(*info.dtype);
+    row.dtype_name = text(info.dtype ? to_string(*info.dtype) : "");
+    row.rank = info.dims ? static_cast<int32_t>(info.dims->size()) : -1;
+    if (info.dims) {
+      std::vector<relaxc_dim>& dims = dims_.emplace_back();
+      for (const vm::DimInfo& dim : *info.dims) dims.push_back({dim.value, text(dim.text)});
+      row.dims = dims.data();
+    }
+    row.num_fields = static_cast<int32_t>(info.fields.size());
+    if (!info.fields.empty()) row.fields = of(info.fields)->data();
+    result.push_back(row);
+  }
+  return &lists_.emplace_back(std::move(result));
+}
+
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options) {
+  return new relaxc_program(Program::load(path, {.verify_hash = options.trust_contents == 0}));
+}
+
+namespace {
+
+// A file in memory with these bytes, whose path the process can open as long as this object lives.
+class MemoryFile {
+ public:
+  MemoryFile(const void* bytes, size_t num_bytes) : descriptor_(memfd_create("relaxc", MFD_CLOEXEC)) {
+    const char* at = static_cast<const char*>(bytes);
+    for (size_t left = num_bytes; descriptor_ >= 0 && left > 0;) {
+      ssize_t written = write(descriptor_, at, left);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) break;
+      at += written;
+      left -= static_cast<size_t>(written);
+      if (left == 0) return;
+    }
+    if (descriptor_ >= 0 && num_bytes == 0) return;
+    throw_runtime_error("cannot copy {} bytes to a file in memory: {}", num_bytes, std::strerror(errno));
+  }
+  ~MemoryFile() { close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+// Returns what `find` gives for a declaration of the function; the message of a failure is noted.
+template <class Result, class Find>
+Result declared(const relaxc_program* program, const char* function, Result otherwise, const Find& find) noexcept {
+  Result result = otherwise;
+  call([&] { result = find(given(program, "program").function(function)); });
+  return result;
+}
+
+constexpr const relaxc_value_info* kNoInfo = nullptr;
+const relaxc_value_info* item(const Declarations& declarations, int32_t index, const char* what) {
+  const std::vector<relaxc_value_info>& infos = declarations.infos();
+  if (index < 0 || index >= std::ssize(infos))
+    fail_usage("{} {} does not exist: there are {}", what, index, infos.size());
+  return &infos[static_cast<size_t>(index)];
+}
+
+}  // namespace
+
+}  // namespace relaxc::api
+
+using namespace relaxc::api;
+
+relaxc_program::relaxc_program(relaxc::Program loaded) : program(std::move(loaded)) {
+  for (const relaxc::vm::Function& function : program.executable().functions) {
+    functions.emplace_back(function);
+    if (function.is_public) names.push_back(function.name.c_str());
+  }
+}
+
+const relaxc_program::Function& relaxc_program::function(const char* name) const {
+  const relaxc::vm::Function* found = nullptr;
+  try {
+    found = &program.function(name ? name : "");
+  } catch (const relaxc::RuntimeError& error) {
+    fail_usage("{}", error.what());
+  }
+  return functions[static_cast<size_t>(found - program.executable().functions.data())];
+}
+
+const char* relaxc_version(void) { return RELAXC_VERSION; }
+int32_t relaxc_api_version(void) { return RELAXC_API_VERSION; }
+
+relaxc_status relaxc_load(const char* path, const relaxc_load_options* options, relaxc_program** program) {
+  return call([&] {
+    given(program, "program") = nullptr;
+    *program = load_file(&given(path, "path"), options_of(options, "relaxc_load_options"));
+  });
+}
+
+relaxc_status relaxc_load_memory(const void* bytes, size_t num_bytes, const relaxc_load_options* options,
+                                 relaxc_program** program) {
+  return call([&] {
+    given(program, "program") = nullptr;
+    if (bytes == nullptr && num_bytes > 0) fail_usage("bytes is a null pointer");
+    MemoryFile file(bytes, num_bytes);
+    *program = load_file(file.path(), options_of(options, "relaxc_load_options"));
+  });
+}
+
+relaxc_program* relaxc_program_retain(relaxc_program* program) {
+  if (program != nullptr) program->owners.fetch_add(1, std::memory_order_relaxed);
+  return program;
+}
+
+void relaxc_program_release(relaxc_program* program) {
+  if (program != nullptr && program->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete program;
+}
+
+relaxc_status relaxc_program_save(const relaxc_program* program, const char* path) {
+  return call([&] {
+    std::span<const std::byte> bytes = given(program, "program").program.artifact();
+    relaxc::vm::OutputFile file(&given(path, "path"), relaxc::vm::FileKind::kExecutable);
+    file.write(bytes.data(), bytes.size());
+    file.commit();
+  });
+}
+
+int32_t relaxc_num_functions(const relaxc_program* program) {
+  return program ? static_cast<int32_t>(program->names.size()) : 0;
+}
+const char* relaxc_function_name(const relaxc_program* program, int32_t index) {
+  if (index < 0 || index >= relaxc_num_functions(program)) return nullptr;
+  return program->names[static_cast<size_t>(index)];
+}
+
+int32_t relaxc_num_inputs(const relaxc_program* program, const char* function) {
+  return declared(program, function, -1, [](const auto& of) { return static_cast<int32_t>(of.inputs.infos().size()); });
+}
+int32_t relaxc_num_outputs(const relaxc_program* program, const char* function) {
+  return declared(program, function, -1,
+                  [](const auto& of) { return static_cast<int32_t>(of.outputs.infos().size()); });
+}
+const relaxc_value_info* relaxc_input(const relaxc_program* program, const char* function, int32_t index) {
+  return declared(program, function, kNoInfo, [&](const auto& of) { return item(of.inputs, index, "input"); });
+}
+const relaxc_value_info* relaxc_output(const relaxc_program* program, const char* function, int32_t index) {
+  return declared(program, function, kNoInfo, [&](const auto& of) { return item(of.outputs, index, "output"); });
+}
+
+const char* relaxc_program_note(const relaxc_program* program, const char* key) {
+  if (program == nullptr || key == nullptr) return nullptr;
+  const auto& notes = program->program.executable().metadata;
+  auto found = notes.find(key);
+  return found == notes.end() ? nullptr : found->second.c_str();
+}

@@ -1,0 +1,306 @@
+/* <relaxc/relaxc.h>: relaxc from C, and from every language that calls C. For C++ there is <relaxc/relaxc.hpp>.
+ *
+ *   relaxc_program* program = NULL;
+ *   relaxc_session* session = NULL;
+ *   if (relaxc_load("model.so", NULL, &program) || relaxc_session_new(program, NULL, &session))
+ *     fprintf(stderr, "%s\n", relaxc_error_message());
+ *   relaxc_run_into(session, NULL, inputs, 1, outputs, 1);
+ *
+ * The library librelaxc.so holds the runtime and needs neither LLVM nor protobuf. relaxc_compile() opens the compiler,
+ * librelaxc_compiler.so, beside it when it is first called; where that is not installed, it says so.
+ *
+ * Ownership: what a function of the name ..._new, relaxc_load..., relaxc_compile... or relaxc_any_... gives belongs to
+ * the caller until the ..._release of its type, which takes NULL too. Strings that a function returns live as long as
+ * the object that they describe. Programs may be shared by threads; sessions and values belong to one thread at a time.
+ *
+ * Errors: functions return a relaxc_status, and relaxc_error_message() tells the calling thread what went wrong in the
+ * last call that failed. No exception and no type of C++ crosses this interface.
+ *
+ * Structs of options begin with their size, so that a host that was built with this header runs with later libraries:
+ * use relaxc_..._init, or set `size` and fill the rest with zeros. Members that are zero have the default. */
+#ifndef RELAXC_RELAXC_H_
+#define RELAXC_RELAXC_H_
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef DLPACK_DLPACK_H_
+#include "vm/dlpack.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RELAXC_API __attribute__((visibility("default")))
+/* The version of this interface: it grows when functions or members are added, which never changes older ones. */
+#define RELAXC_API_VERSION 1
+
+/* ---- Status and errors */
+
+typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
+                             RELAXC_OK = 0,
+                             RELAXC_INVALID = 1, /* a model, text, artifact or file that is wrong */
+                             RELAXC_USAGE =
+                                 2, /* a call that is wrong: a null pointer, an unknown name, a wrong count */
+                             RELAXC_UNSUPPORTED = 3, /* the model may be right, but relaxc cannot compile it yet */
+                             RELAXC_RUN_FAILED =
+                                 4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
+                             RELAXC_CANCELLED = 5, /* relaxc_session_cancel */
+                             RELAXC_OUT_OF_MEMORY = 6,
+                             RELAXC_INTERNAL = 7 /* a bug of relaxc */
+} relaxc_status;
+
+/* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. */
+RELAXC_API const char* relaxc_error_message(void);
+/* One of the errors that the message is made of. Members are NULL or 0 where they are not known. */
+typedef struct relaxc_error_place {
+  const char* message;  /* without place */
+  const char* file;     /* of the model or text */
+  const char* node;     /* name of the ONNX node */
+  const char* op_type;  /* its operator */
+  int32_t line, column; /* of a text, from 1 */
+} relaxc_error_place;
+RELAXC_API int32_t relaxc_error_count(void);
+/* Returns 0 where there is no error of that index. */
+RELAXC_API int32_t relaxc_error_at(int32_t index, relaxc_error_place* place);
+
+/* Returns "0.1.0". */
+RELAXC_API const char* relaxc_version(void);
+/* Returns the RELAXC_API_VERSION of the library. */
+RELAXC_API int32_t relaxc_api_version(void);
+
+/* ---- Programs */
+
+typedef struct relaxc_program relaxc_program;
+
+typedef struct relaxc_load_options {
+  size_t size;            /* sizeof(relaxc_load_options) */
+  int32_t trust_contents; /* 1: nothing is compared with its hash */
+} relaxc_load_options;
+
+/* Loads an artifact of relaxc_compile_to_file or `relaxc compile`. Weights are mapped, neither copied nor read. Load
+ * artifacts of trusted origin only: they contain machine code. */
+RELAXC_API relaxc_status relaxc_load(const char* path, const relaxc_load_options* options, relaxc_program** program);
+/* Loads an artifact from memory: downloaded, or linked into the program. The bytes are copied once. */
+RELAXC_API relaxc_status relaxc_load_memory(const void* bytes, size_t num_bytes, const relaxc_load_options* options,
+                                            relaxc_program** program);
+/* Another owner of the program, which costs nothing. */
+RELAXC_API relaxc_program* relaxc_program_retain(relaxc_program* program);
+RELAXC_API void relaxc_program_release(relaxc_program* program);
+/* Writes the artifact of the program, loaded or compiled, to a file. */
+RELAXC_API relaxc_status relaxc_program_save(const relaxc_program* program, const char* path);
+
+typedef enum relaxc_kind {
+  RELAXC_NONE = 0, /* no value: that of an optional, or in a declaration a value of any kind */
+  RELAXC_TENSOR = 1,
+  RELAXC_SHAPE = 2, /* int64 numbers */
+  RELAXC_INT = 3,
+  RELAXC_DOUBLE = 4,
+  RELAXC_STRING = 5,
+  RELAXC_TUPLE = 6,
+  RELAXC_SEQUENCE = 9,
+  RELAXC_MAP = 10 /* two items: keys and values, both tensors */
+} relaxc_kind;
+
+/* The dtype of tensors of strings, which DLPack does not have: {RELAXC_STRING_CODE, 64, 1}. */
+#define RELAXC_STRING_CODE 200
+
+typedef struct relaxc_dim {
+  int64_t value;    /* -1: symbolic */
+  const char* text; /* "batch" or "4 * n" of a symbolic dim, else "" */
+} relaxc_dim;
+
+/* The declaration of an input or output; it lives as long as its program. */
+typedef struct relaxc_value_info {
+  const char* name;
+  const char* type;       /* the whole type as text: "float32[batch, 3, 224, 224]" */
+  int32_t kind;           /* a relaxc_kind */
+  int32_t optional;       /* 1: the value may be RELAXC_NONE instead */
+  int32_t has_dtype;      /* 0: any */
+  DLDataType dtype;       /* of a tensor */
+  const char* dtype_name; /* "float32"; "" for any */
+  int32_t rank;           /* of a tensor, or the count of a shape; -1: any */
+  const relaxc_dim* dims;
+  int32_t num_fields; /* of a tuple; 1 of a sequence (its item); 2 of a map (key and value) */
+  const struct relaxc_value_info* fields;
+} relaxc_value_info;
+
+/* A NULL name of a function stands for "main", or for the only public function. */
+RELAXC_API int32_t relaxc_num_functions(const relaxc_program* program);
+RELAXC_API const char* relaxc_function_name(const relaxc_program* program, int32_t index);
+/* Give -1 and NULL for an unknown function or index, with a message. A tuple result counts as its items. */
+RELAXC_API int32_t relaxc_num_inputs(const relaxc_program* program, const char* function);
+RELAXC_API int32_t relaxc_num_outputs(const relaxc_program* program, const char* function);
+RELAXC_API const relaxc_value_info* relaxc_input(const relaxc_program* program, const char* function, int32_t index);
+RELAXC_API const relaxc_value_info* relaxc_output(const relaxc_program* program, const char* function, int32_t index);
+/* Returns what the artifact notes under a key, such as "cpu_features"; NULL where it notes nothing. */
+RELAXC_API const char* relaxc_program_note(const relaxc_program* program, const char* key);
+
+/* ---- Sessions: the state of one caller */
+
+typedef struct relaxc_session relaxc_session;
+
+/* Memory of tensors and scratch. `allocate` returns NULL when memory is short; blocks may outlive the session and be
+ * freed on any thread, so both functions work as long as any tensor of the session lives. */
+typedef struct relaxc_allocator {
+  void* (*allocate)(void* user, size_t bytes, size_t alignment);
+  void (*free)(void* user, void* memory, size_t bytes);
+  void* user;
+} relaxc_allocator;
+
+/* The host's threads. `run` calls task(closure, 0) on the calling thread and task(closure, w) for any of w in
+ * [1, workers) on others, and returns when all of these have returned. */
+typedef void (*relaxc_task)(void* closure, int worker);
+typedef struct relaxc_thread_pool {
+  int (*num_workers)(void* user);
+  void (*run)(void* user, relaxc_task task, void* closure, int workers);
+  void* user;
+} relaxc_thread_pool;
+
+typedef struct relaxc_session_options {
+  size_t size;                           /* sizeof(relaxc_session_options) */
+  int32_t num_threads;                   /* 0: all cores of the process; not with thread_pool */
+  int64_t memory_limit;                  /* bytes of tensors alive at once; 0: twice the machine's memory */
+  const relaxc_allocator* allocator;     /* copied; NULL: the C library's */
+  const relaxc_thread_pool* thread_pool; /* copied; NULL: threads of the session's own */
+} relaxc_session_options;
+
+/* The session keeps the program alive. */
+RELAXC_API relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_options* options,
+                                            relaxc_session** session);
+RELAXC_API void relaxc_session_release(relaxc_session* session);
+/* Ends the run that is in progress after the kernel that it is in; callable from any thread. A later run is not
+ * concerned. */
+RELAXC_API void relaxc_session_cancel(relaxc_session* session);
+/* Returns idle memory to the system. */
+RELAXC_API void relaxc_session_trim(relaxc_session* session);
+
+typedef struct relaxc_memory_stats {
+  int64_t live_bytes;  /* in use now: results that the host holds */
+  int64_t idle_bytes;  /* kept for later runs */
+  int64_t peak_bytes;  /* the most ever in use */
+  int64_t allocations; /* requests that went to the system or the host's allocator */
+} relaxc_memory_stats;
+RELAXC_API void relaxc_session_memory(const relaxc_session* session, relaxc_memory_stats* stats);
+
+/* One call of a kernel, valid during the callback. */
+typedef struct relaxc_kernel_record {
+  size_t size;                   /* of this struct in the library */
+  const char* kernel;            /* "fused_conv2d_relu" */
+  const char* node;              /* where it comes from: "/conv1/Conv, /relu/Relu"; "" if that is not known */
+  const char* rule;              /* how it was scheduled */
+  int64_t start_ns, duration_ns; /* start: of the steady clock */
+  double operations;             /* arithmetic operations; negative: not known */
+  int64_t bytes;                 /* of its tensors, each counted once */
+} relaxc_kernel_record;
+typedef void (*relaxc_profiler)(void* user, const relaxc_kernel_record* record);
+/* Calls back after each kernel of later runs, on the thread that runs; NULL ends that. */
+RELAXC_API void relaxc_session_profile(relaxc_session* session, relaxc_profiler profiler, void* user);
+
+/* ---- Runs on tensors
+ *
+ * Inputs are the host's memory, lent for the call, and are not copied where they are dense and row-major; strided ones
+ * (`strides` in elements, none negative or zero strides are taken too) are copied. Dims may change from run to run. */
+
+/* Writes the results to the host's tensors, whose shapes and dtypes must be those of the results. Kernels write there
+ * directly where the tensor is dense. */
+RELAXC_API relaxc_status relaxc_run_into(relaxc_session* session, const char* function, const DLTensor* inputs,
+                                         int32_t num_inputs, const DLTensor* outputs, int32_t num_outputs);
+/* Gives new tensors; the host calls the deleter of each when it is done. They may outlive the session. */
+RELAXC_API relaxc_status relaxc_run(relaxc_session* session, const char* function, const DLTensor* inputs,
+                                    int32_t num_inputs, DLManagedTensor** outputs, int32_t num_outputs);
+
+/* ---- Runs on values of all kinds */
+
+typedef struct relaxc_any relaxc_any;
+
+RELAXC_API relaxc_status relaxc_run_values(relaxc_session* session, const char* function,
+                                           const relaxc_any* const* inputs, int32_t num_inputs, relaxc_any** outputs,
+                                           int32_t num_outputs);
+RELAXC_API void relaxc_any_release(relaxc_any* value);
+/* Make values. Tensors are copied; relaxc_any_dlpack takes the tensor over instead, and its deleter is called in any
+ * case, after an error too. */
+RELAXC_API relaxc_status relaxc_any_none(relaxc_any** value);
+RELAXC_API relaxc_status relaxc_any_tensor(const DLTensor* tensor, relaxc_any** value);
+RELAXC_API relaxc_status relaxc_any_dlpack(DLManagedTensor* tensor, relaxc_any** value);
+/* A tensor of strings: `lengths` in bytes, NULL for strings that end in a zero. */
+RELAXC_API relaxc_status relaxc_any_strings(const char* const* strings, const size_t* lengths, const int64_t* shape,
+                                            int32_t rank, relaxc_any** value);
+RELAXC_API relaxc_status relaxc_any_int(int64_t number, relaxc_any** value);
+RELAXC_API relaxc_status relaxc_any_double(double number, relaxc_any** value);
+RELAXC_API relaxc_status relaxc_any_shape(const int64_t* dims, int32_t num_dims, relaxc_any** value);
+RELAXC_API relaxc_status relaxc_any_string(const char* text, size_t length, relaxc_any** value);
+/* A tuple, a sequence, or a map of two items; the items stay the caller's. */
+RELAXC_API relaxc_status relaxc_any_of(relaxc_kind kind, const relaxc_any* const* items, int32_t num_items,
+                                       relaxc_any** value);
+/* Read values. A value of another kind is RELAXC_USAGE. */
+RELAXC_API relaxc_kind relaxc_any_kind(const relaxc_any* value);
+/* A text such as "float32[2, 3]"; it lives as long as the value. */
+RELAXC_API const char* relaxc_any_describe(relaxc_any* value);
+/* Gives a tensor that shares its memory with the value, to be read only: it may be a constant. Not for strings. */
+RELAXC_API relaxc_status relaxc_any_get_tensor(const relaxc_any* value, DLManagedTensor** tensor);
+/* dtype and shape of a tensor, of strings too; the shape lives as long as the value. */
+RELAXC_API relaxc_status relaxc_any_get_shape(const relaxc_any* value, const int64_t** dims, int32_t* num_dims,
+                                              DLDataType* dtype);
+/* A string, or string `index` of a tensor of strings in row-major order; it does not end in a zero. */
+RELAXC_API relaxc_status relaxc_any_get_string(const relaxc_any* value, int64_t index, const char** text,
+                                               size_t* length);
+RELAXC_API relaxc_status relaxc_any_get_int(const relaxc_any* value, int64_t* number);
+RELAXC_API relaxc_status relaxc_any_get_double(const relaxc_any* value, double* number);
+/* The items of a tuple or sequence, the keys and the values of a map. */
+RELAXC_API relaxc_status relaxc_any_num_items(const relaxc_any* value, int32_t* count);
+RELAXC_API relaxc_status relaxc_any_item(const relaxc_any* value, int32_t index, relaxc_any** item);
+
+/* ---- The compiler */
+
+typedef enum relaxc_log_level { RELAXC_LOG_NOTE = 0, RELAXC_LOG_WARNING = 1 } relaxc_log_level;
+typedef void (*relaxc_logger)(void* user, relaxc_log_level level, const char* message);
+/* What a compilation is doing; the strings are valid during the callback. */
+typedef struct relaxc_progress_info {
+  size_t size;         /* of this struct in the library */
+  const char* stage;   /* "import", "passes", "programs" or "kernels" */
+  const char* at_work; /* the piece that is at work the longest; at the end of a stage the one that took longest */
+  int64_t done, total; /* pieces of the stage, which has ended when they are equal */
+  double seconds;      /* how long the piece has been at work */
+} relaxc_progress_info;
+/* Comes from one thread at a time, which may be another than the caller's; it must return soon. */
+typedef void (*relaxc_progress)(void* user, const relaxc_progress_info* info);
+
+typedef struct relaxc_compile_options {
+  size_t size;                  /* sizeof(relaxc_compile_options) */
+  const char* target;           /* "host", "x86-64-v3", ...: docs/targets.md; NULL: host */
+  const char* passes;           /* NULL: "default" */
+  const char* function;         /* the one to be run; NULL: every public one */
+  const char* const* dim_names; /* symbolic dims of the inputs that get a fixed value */
+  const int64_t* dim_values;
+  int32_t num_dims;
+  const char* const* kernels; /* files of kernels and of schedules (docs/own-kernels.md) */
+  int32_t num_kernels;
+  int32_t num_threads; /* that compile; 0: all cores */
+  int32_t opt_level;   /* 1 to 3, of machine code; 0: the default, 2 */
+  int32_t no_winograd; /* 1: 3x3 convolutions are computed directly */
+  relaxc_logger log;   /* NULL: warnings are dropped */
+  relaxc_progress progress;
+  void* user; /* of both callbacks */
+} relaxc_compile_options;
+
+/* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */
+RELAXC_API relaxc_status relaxc_compile(const char* path, const relaxc_compile_options* options,
+                                        relaxc_program** program);
+/* Compiles a model or text in memory. `name` stands for the file in messages; its ending tells the form: ".onnx" or
+ * ".py". A model with weights in other files is refused: it is compiled from its file. */
+RELAXC_API relaxc_status relaxc_compile_memory(const void* bytes, size_t num_bytes, const char* name,
+                                               const relaxc_compile_options* options, relaxc_program** program);
+/* Writes the artifact, for the target of the options, to a file. */
+RELAXC_API relaxc_status relaxc_compile_to_file(const char* path, const relaxc_compile_options* options,
+                                                const char* artifact);
+/* Gives the module as text (TVMScript) after options->passes; "" are none. The name is as in relaxc_compile_memory;
+ * NULL `bytes`: it is a file to read. The text is freed by relaxc_string_release. */
+RELAXC_API relaxc_status relaxc_module_text(const void* bytes, size_t num_bytes, const char* name,
+                                            const relaxc_compile_options* options, char** text);
+RELAXC_API void relaxc_string_release(char* text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,263 @@
+// Sessions of the C interface, and runs on the host's tensors.
+#include <algorithm>
+
+#include "api/handles.h"
+#include "support/joined.h"
+#include "vm/formula.h"
+
+namespace relaxc::api {
+
+namespace {
+
+class HostPool final : public vm::TaskPool {
+ public:
+  explicit HostPool(const relaxc_thread_pool& host) : host_(host) {}
+  int num_workers() const override { return std::max(1, host_.num_workers(host_.user)); }
+  void run(vm::PoolTask task, void* closure, int workers) override { host_.run(host_.user, task, closure, workers); }
+
+ private:
+  relaxc_thread_pool host_;
+};
+
+class HostProfiler final : public vm::Profiler {
+ public:
+  HostProfiler(relaxc_profiler callback, void* user) : callback_(callback), user_(user) {}
+  void on_kernel(const vm::KernelEvent& event) override {
+    const std::string kernel(event.kernel), node(event.label);
+    int64_t bytes = 0;
+    for (const Tensor* tensor : event.tensors) bytes += tensor->bytes();
+    std::optional<double> operations = vm::evaluate_formula(event.info->operations, event.tensors);
+    relaxc_kernel_record record{sizeof(relaxc_kernel_record), kernel.c_str(), node.c_str(),
+                                event.info->rule.c_str(),     event.start_ns, event.duration_ns,
+                                operations.value_or(-1),      bytes};
+    callback_(user_, &record);
+  }
+
+ private:
+  relaxc_profiler callback_;
+  void* user_;
+};
+
+char* first_byte(const DLTensor& tensor) {
+  return tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + tensor.byte_offset;
+}
+
+// Visits the elements of a strided tensor in row-major order.
+template <class Visit>
+void for_each_element(const DLTensor& tensor, int64_t bytes, const Visit& visit) {
+  std::vector<int64_t> at(static_cast<size_t>(tensor.ndim));
+  char* place = first_byte(tensor);
+  for (bool done = false; !done;) {
+    visit(place);
+    done = true;
+    for (int32_t d = tensor.ndim; d-- > 0;) {
+      int64_t& index = at[static_cast<size_t>(d)];
+      place += tensor.strides[d] * bytes;
+      if (++index < tensor.shape[d]) {
+        done = false;
+        break;
+      }
+      place -= tensor.strides[d] * bytes * index;
+      index = 0;
+    }
+  }
+}
+
+// Checks what has nothing to do with the declaration of an input.
+DType checked_dtype(const DLTensor& tensor, const char* what) {
+  if (tensor.device.device_type != kDLCPU)
+    fail_usage("{} is on device type {}, expected {} (cpu)", what, static_cast<int>(tensor.device.device_type),
+               static_cast<int>(kDLCPU));
+  if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) fail_usage("{} has no shape", what);
+  if (tensor.dtype.code == RELAXC_STRING_CODE)
+    fail_usage("{} is of strings, which have no form in DLPack; use relaxc_any_strings and relaxc_run_values", what);
+  return dtype_from_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
+}
+
+}  // namespace
+
+bool is_dense(const DLTensor& tensor) {
+  if (tensor.strides == nullptr) return true;
+  bool is_empty = std::any_of(tensor.shape, tensor.shape + tensor.ndim, [](int64_t dim) { return dim == 0; });
+  int64_t expected = 1;
+  for (int32_t d = tensor.ndim; d-- > 0 && !is_empty;) {
+    if (tensor.shape[d] == 1) continue;  // the stride is never used
+    if (tensor.strides[d] != expected) return false;
+    expected *= tensor.shape[d];
+  }
+  return true;
+}
+
+Tensor tensor_of(const DLTensor& tensor, const char* what) {
+  const DType dtype = checked_dtype(tensor, what);
+  std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
+  const int64_t bytes = checked_tensor_bytes(shape, dtype);
+  if (tensor.data == nullptr && bytes > 0) fail_usage("{} has {} bytes and a null pointer", what, bytes);
+  if (is_dense(tensor) && reinterpret_cast<uintptr_t>(first_byte(tensor)) % static_cast<uintptr_t>(dtype.bytes()) == 0)
+    return Tensor::view(std::move(shape), dtype, first_byte(tensor), nullptr);
+  if (dtype.is_packed() && !is_dense(tensor))
+    fail_usage("{} has strides and packed elements; make it dense first", what);
+  if (is_dense(tensor)) return Tensor::copy_of(std::move(shape), dtype, first_byte(tensor));
+  Tensor copy = Tensor::empty(std::move(shape), dtype);
+  char* to = static_cast<char*>(copy.raw());
+  for_each_element(tensor, dtype.bytes(), [&](const char* element) {
+    std::memcpy(to, element, static_cast<size_t>(dtype.bytes()));
+    to += dtype.bytes();
+  });
+  return copy;
+}
+
+void copy_to(const Tensor& from, const DLTensor& to) {
+  if (is_dense(to)) return void(std::memcpy(first_byte(to), from.raw(), static_cast<size_t>(from.bytes())));
+  const char* next = static_cast<const char*>(from.raw());
+  const auto bytes = static_cast<size_t>(from.dtype().bytes());
+  for_each_element(to, from.dtype().bytes(), [&](char* element) {
+    std::memcpy(element, next, bytes);
+    next += bytes;
+  });
+}
+
+}  // namespace relaxc::api
+
+using namespace relaxc::api;
+
+struct relaxc_session {
+  explicit relaxc_session(relaxc_program* of, relaxc::SessionOptions options)
+      : session(of->program, std::move(options)) {}
+  relaxc::Session session;
+  std::optional<HostProfiler> profiler;
+  std::vector<relaxc::Tensor> inputs, outputs;  // of a run, kept for their memory
+
+  struct Scope {
+    relaxc_session& session;
+    ~Scope() {
+      session.inputs.clear();
+      session.outputs.clear();
+    }
+  };
+};
+
+relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_options* options,
+                                 relaxc_session** session) {
+  return call([&] {
+    given(session, "session") = nullptr;
+    const relaxc_session_options stated = options_of(options, "relaxc_session_options");
+    if (stated.num_threads < 0) fail_usage("num_threads is {}", stated.num_threads);
+    if (stated.memory_limit < 0) fail_usage("memory_limit is {}", stated.memory_limit);
+    relaxc::SessionOptions own{.threads = stated.num_threads, .memory_limit = stated.memory_limit};
+    if (stated.allocator) {
+      if (!stated.allocator->allocate || !stated.allocator->free) fail_usage("an allocator has two functions");
+      own.allocator = {stated.allocator->allocate, stated.allocator->free, stated.allocator->user};
+    }
+    if (stated.thread_pool) {
+      if (!stated.thread_pool->num_workers || !stated.thread_pool->run) fail_usage("a thread pool has two functions");
+      own.pool = std::make_shared<HostPool>(*stated.thread_pool);
+    }
+    *session = new relaxc_session(&given(program, "program"), std::move(own));
+  });
+}
+
+void relaxc_session_release(relaxc_session* session) { delete session; }
+void relaxc_session_cancel(relaxc_session* session) {
+  if (session) session->session.cancel();
+}
+void relaxc_session_trim(relaxc_session* session) {
+  if (session) session->session.trim();
+}
+
+void relaxc_session_memory(const relaxc_session* session, relaxc_memory_stats* stats) {
+  if (!stats) return;
+  *stats = {};
+  if (!session) return;
+  const relaxc::vm::MemoryPool::Stats now = session->session.memory_stats();
+  *stats = {now.live_bytes, now.idle_bytes, now.peak_bytes, now.allocations};
+}
+
+void relaxc_session_profile(relaxc_session* session, relaxc_profiler profiler, void* user) {
+  if (!session) return;
+  session->session.set_profiler(nullptr);
+  session->profiler.reset();
+  if (!profiler) return;
+  session->profiler.emplace(profiler, user);
+  session->session.set_profiler(&*session->profiler);
+}
+
+namespace {
+
+const char* text_of(const char* function) { return function ? function : ""; }
+
+void take_inputs(relaxc_session& session, const DLTensor* inputs, int32_t count) {
+  if (count < 0 || (count > 0 && inputs == nullptr)) fail_usage("there are {} inputs at a null pointer", count);
+  for (int32_t i = 0; i < count; ++i) session.inputs.push_back(tensor_of(inputs[i], "an input"));
+}
+
+// Returns whether the memory of the result may be the host's.
+bool is_lent(const relaxc_session& session, const relaxc::Tensor& result) {
+  return std::ranges::any_of(session.inputs, [&](const relaxc::Tensor& input) {
+    const auto* begin = static_cast<const char*>(input.raw());
+    const auto* at = static_cast<const char*>(result.raw());
+    return !input.owner() && std::less_equal<>()(begin, at) && std::less_equal<>()(at, begin + input.bytes());
+  });
+}
+
+}  // namespace
+
+relaxc_status relaxc_run_into(relaxc_session* session, const char* function, const DLTensor* inputs, int32_t num_inputs,
+                              const DLTensor* outputs, int32_t num_outputs) {
+  return call([&] {
+    relaxc_session::Scope scope{given(session, "session")};
+    take_inputs(*session, inputs, num_inputs);
+    if (num_outputs < 0 || (num_outputs > 0 && outputs == nullptr))
+      fail_usage("there are {} outputs at a null pointer", num_outputs);
+    for (int32_t i = 0; i < num_outputs; ++i) session->outputs.push_back(tensor_of(outputs[i], "an output"));
+    session->session.run_into(session->inputs, session->outputs, text_of(function));
+    for (int32_t i = 0; i < num_outputs; ++i) {
+      const relaxc::Tensor& result = session->outputs[static_cast<size_t>(i)];
+      if (result.owner() && result.bytes() > 0) copy_to(result, outputs[i]);  // not in the host's memory
+    }
+  });
+}
+
+relaxc_status relaxc_run(relaxc_session* session, const char* function, const DLTensor* inputs, int32_t num_inputs,
+                         DLManagedTensor** outputs, int32_t num_outputs) {
+  return call([&] {
+    relaxc_session::Scope scope{given(session, "session")};
+    if (num_outputs < 0 || (num_outputs > 0 && outputs == nullptr))
+      fail_usage("there are {} outputs at a null pointer", num_outputs);
+    std::fill_n(outputs, num_outputs, nullptr);
+    take_inputs(*session, inputs, num_inputs);
+    std::vector<relaxc::Tensor> results = session->session.run(session->inputs, text_of(function));
+    if (std::ssize(results) != num_outputs)
+      fail_usage("the function has {} results, got places for {}", results.size(), num_outputs);
+    for (relaxc::Tensor& result : results) {
+      if (result.dtype().is_string()) fail_usage("a result is of strings; use relaxc_run_values");
+      if (is_lent(*session, result)) result = relaxc::Tensor::copy_of(result.shape(), result.dtype(), result.raw());
+    }
+    for (int32_t i = 0; i < num_outputs; ++i) outputs[i] = results[static_cast<size_t>(i)].to_dlpack();
+  });
+}
+
+relaxc_status relaxc_run_values(relaxc_session* session, const char* function, const relaxc_any* const* inputs,
+                                int32_t num_inputs, relaxc_any** outputs, int32_t num_outputs) {
+  return call([&] {
+    relaxc::Session& own = given(session, "session").session;
+    if (num_inputs < 0 || (num_inputs > 0 && inputs == nullptr))
+      fail_usage("there are {} inputs at a null pointer", num_inputs);
+    if (num_outputs < 0 || (num_outputs > 0 && outputs == nullptr))
+      fail_usage("there are {} outputs at a null pointer", num_outputs);
+    std::fill_n(outputs, num_outputs, nullptr);
+    std::vector<relaxc::vm::Value> values;
+    for (int32_t i = 0; i < num_inputs; ++i) values.push_back(given(inputs[i], "an input").value);
+    const relaxc::vm::Value result = own.run_values(values, text_of(function));
+    std::vector<std::unique_ptr<relaxc_any>> owned;
+    auto add_parts = [&](auto& self, const relaxc::vm::Value& value) -> void {  // NOLINT: kMaxTupleDepth
+      const auto* tuple = value.get_if<relaxc::vm::Tuple>();
+      if (!tuple) return void(owned.push_back(std::make_unique<relaxc_any>(value)));
+      for (const relaxc::vm::Value& field : tuple->fields()) self(self, field);
+    };
+    add_parts(add_parts, result);
+    if (std::ssize(owned) != num_outputs)
+      fail_usage("the function has {} results, got places for {}", owned.size(), num_outputs);
+    for (int32_t i = 0; i < num_outputs; ++i) outputs[i] = owned[static_cast<size_t>(i)].release();
+  });
+}
