@@ -14,7 +14,8 @@ namespace relaxc::tools {
 namespace {
 
 std::vector<std::string> command_names(const CLI::App& app) {
-  return map_each(app.get_subcommands(nullptr), [](const CLI::App* command) { return command->get_name(); });
+  return map_each(app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); }),
+                  [](const CLI::App* command) { return command->get_name(); });
 }
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
@@ -25,7 +26,7 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 // Returns "relaxc cache clear".
 std::string full_name(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
-  return parent ? full_name(*parent) + " " + app.get_name() : "relaxc";
+  return parent ? full_name(*parent) + " " + app.get_name() : app.get_name();
 }
 
 std::string unknown_command(const CLI::App& app, const std::string& word) {
