@@ -46,6 +46,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.kernels = nullptr;
   inner.claimed = nullptr;
   inner.decided = nullptr;
+  inner.progress = nullptr;
   inner.scheduled = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
   inner.interpret.reset();
@@ -155,6 +156,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     }
     options.claimed = settings.claimed;
     options.report = settings.report;
+    options.progress = settings.progress;
     options.failed = settings.unconverted;
     return settings.contents ? import_onnx_bytes(*settings.contents, path, tables.ops(), options)
                              : import_onnx(path, tables.ops(), options);
@@ -262,6 +264,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
+    context.progress = nullptr;
     const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing")};
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }

@@ -205,8 +205,10 @@ class Compilation {
     std::vector<KernelMap::const_iterator> kernels;
     for (auto it = kernels_.programs.begin(); it != kernels_.programs.end(); ++it) kernels.push_back(it);
     std::vector<std::vector<char>> files(kernels.size());
+    StageProgress progress(settings_.progress, CompileStage::kKernels, kernels.size());
     auto make_work = [&]() -> IndexedWork {
       return [&, worker = std::make_shared<Worker>(target_, settings_.opt_level)](size_t i) {
+        StageProgress::Piece piece(progress, kernels[i]->first);
         files[i] = file_of(kernels[i], *worker);
       };
     };

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "ops/user_kernel.h"
+#include "support/progress.h"
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
 #include "vm/tensor.h"
@@ -36,6 +37,8 @@ struct PassSettings {
   // Called with a line for each of them that was applied, and with the reason where one was not; with a line for each
   // of the user's kernels that was used nowhere, too.
   std::function<void(const std::string&)> report = nullptr;
+  // Called with each piece of work that begins or ends, by any thread that compiles (support/progress.h).
+  OnProgress progress = nullptr;
   // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   OnScheduled scheduled = nullptr;  // is called for users' rules and for built-in ones

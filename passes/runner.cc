@@ -97,7 +97,9 @@ class GroupRun {
     }
     std::vector<std::vector<double>> times(programs.size(), milliseconds_);
     const std::vector<FunctionRef> callers = graph_functions(module);
+    StageProgress progress(context_.progress, CompileStage::kPrograms, programs.size());
     auto work = [&](size_t i) {
+      StageProgress::Piece piece(progress, programs[i]->first);
       try {
         on_program(programs[i]->first, programs[i]->second, times[i]);
       } catch (const CompileError& error) {
@@ -227,8 +229,10 @@ class Runner {
 
   IRModule run(IRModule module) {
     begin(module);
+    StageProgress progress(context_.progress, CompileStage::kPasses, groups());
     for (size_t i = 0, end; i < end_; i = end) {
       end = end_of_group(i);
+      StageProgress::Piece piece(progress, passes_[i]->name);
       GroupRun run(passes_.subspan(i, end - i), context_, &options_);
       IRModule before = std::exchange(module, run(module));
       times_.insert(times_.end(), run.milliseconds().begin(), run.milliseconds().end());
@@ -263,6 +267,12 @@ class Runner {
     return end;
   }
 
+  size_t groups() const {
+    size_t count = 0;
+    for (size_t i = 0; i < end_; i = end_of_group(i)) ++count;
+    return count;
+  }
+
   void begin(const IRModule& module) {
     verified_ = module;
     if (options_.verify_each != VerifyEach::kNever) {
@@ -290,6 +300,7 @@ class Runner {
     std::string problem = problem_of(module, before);
     PassContext afresh = context_;
     afresh.reuse = false;
+    afresh.progress = nullptr;
     for (size_t i = from; !problem.empty() && i < count; ++i) {
       IRModule after = from + 1 == count ? module : run_pass(*passes_[i], before, afresh);
       std::string found = problem_of(after, before);

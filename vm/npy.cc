@@ -1,5 +1,6 @@
 #include "vm/npy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -146,7 +147,7 @@ DType dtype_of(const std::string& path, std::string_view descr, std::optional<DT
     return expected && expected->is_int() ? DType::int_(8) : DType::uint(8);
   int bytes = descr.size() == 3 ? descr[2] - '0' : 0;
   bool is_ordered =
-      bytes > 0 && (descr[0] == '<' || descr[0] == '=' || (bytes == 1 && (descr[0] == '|' || descr[0] == '>')));
+      bytes > 0 && (descr[0] == '<' || descr[0] == '=' || descr[0] == '>' || (bytes == 1 && descr[0] == '|'));
   for (auto [letter, code] : kLetters) {
     DType dtype{code, static_cast<uint8_t>(8 * bytes)};
     if (is_ordered && bytes <= 8 && descr[1] == letter && parse_dtype(to_string(dtype)) == dtype) return dtype;
@@ -154,6 +155,45 @@ DType dtype_of(const std::string& path, std::string_view descr, std::optional<DT
   throw_runtime_error(
       "{}: dtype '{}' is not supported, expected bool, an integer, a float or text in little-endian order", path,
       descr);
+}
+
+// Puts the low byte of each element first.
+void reverse_bytes(Tensor& tensor) {
+  const int64_t width = tensor.dtype().bytes();
+  auto* data = static_cast<char*>(tensor.raw());
+  for (int64_t i = 0; i < tensor.size(); ++i) std::reverse(data + i * width, data + (i + 1) * width);
+}
+
+// Calls visit(position in C order, position in Fortran order) for each element, in C order.
+template <class Visit>
+void for_each_position(const std::vector<int64_t>& shape, int64_t count, const Visit& visit) {
+  std::vector<int64_t> index(shape.size()), strides(shape.size(), 1);
+  for (size_t d = 1; d < shape.size(); ++d) strides[d] = strides[d - 1] * shape[d - 1];
+  int64_t from = 0;
+  for (int64_t to = 0; to < count; ++to) {
+    visit(to, from);
+    for (size_t d = shape.size(); d-- > 0;) {
+      from += strides[d];
+      if (++index[d] < shape[d]) break;
+      from -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+Tensor in_c_order(const Tensor& tensor) {
+  if (tensor.dtype().is_string()) {
+    std::vector<std::string> texts(static_cast<size_t>(tensor.size()));
+    for_each_position(tensor.shape(), tensor.size(),
+                      [&](int64_t to, int64_t from) { texts[static_cast<size_t>(to)] = tensor.string(from); });
+    return Tensor::strings(tensor.shape(), texts);
+  }
+  Tensor result = Tensor::empty(tensor.shape(), tensor.dtype());
+  const auto width = static_cast<size_t>(tensor.dtype().bytes());
+  for_each_position(tensor.shape(), tensor.size(), [&](int64_t to, int64_t from) {
+    std::memcpy(static_cast<char*>(result.raw()) + static_cast<size_t>(to) * width,
+                static_cast<const char*>(tensor.raw()) + static_cast<size_t>(from) * width, width);
+  });
+  return result;
 }
 
 // ---- Strings: '<U5' has 5 code points of 4 bytes for each, '|S5' 5 bytes, both padded with zeros.
@@ -212,9 +252,17 @@ std::string wide_cells(const Tensor& strings, size_t& width) {
 
 }  // namespace
 
-Tensor read_npy(const std::string& path, std::optional<DType> expected) {
+Tensor read_npy(const std::string& path, std::optional<DType> expected, NpyNotes* notes) {
   auto file = vm::MappedFile::open(path);
-  std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  const std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  return read_npy_bytes(content, path, expected, notes);
+}
+
+Tensor read_npy_bytes(std::string_view content, const std::string& path, std::optional<DType> expected,
+                      NpyNotes* notes) {
+  auto note = [&](const char* what) {
+    if (notes) notes->push_back(fmt::format("{}: {}", path, what));
+  };
   auto number = [&](size_t offset) { return static_cast<size_t>(static_cast<unsigned char>(content[offset])); };
   if (content.size() < 12 || !content.starts_with(kMagic)) throw_runtime_error("{}: not a .npy file", path);
   size_t version = number(6);
@@ -228,16 +276,21 @@ Tensor read_npy(const std::string& path, std::optional<DType> expected) {
   if (header_size > kMaxHeader || header_size > content.size() - header_begin)
     throw_runtime_error("{}: the .npy header has {} bytes, the file {}", path, header_size, content.size());
   Header header = HeaderParser(path, content.substr(header_begin, header_size)).parse();
-  if (*header.fortran_order && header.shape->size() > 1)
-    throw_runtime_error("{}: fortran order is not supported, save numpy.ascontiguousarray(x)", path);
+  const bool is_fortran = *header.fortran_order && header.shape->size() > 1;
+  if (is_fortran) note("Fortran order is converted to C order");
   std::string_view data = content.substr(header_begin + header_size);
-  if (auto strings = read_strings(path, header, data)) return *strings;
+  if (auto strings = read_strings(path, header, data)) return is_fortran ? in_c_order(*strings) : *strings;
   DType dtype = dtype_of(path, *header.descr, expected);
   auto bytes = tensor_bytes(*header.shape, dtype);
   if (!bytes || static_cast<uint64_t>(*bytes) != data.size())
     throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype), joined(*header.shape),
                         data.size());
   Tensor tensor = Tensor::copy_of(*header.shape, dtype, data.data());
+  if (header.descr->starts_with('>') && dtype.bytes() > 1) {
+    note("numbers with the high byte first are converted");
+    reverse_bytes(tensor);
+  }
+  if (is_fortran) tensor = in_c_order(tensor);
   bool is_bytes = expected && is_stored_as_bytes(*expected) && dtype.is_integral() && dtype.bits == 8;
   return is_bytes ? from_bytes(path, tensor, *expected) : tensor;
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "vm/error.h"
 
@@ -76,15 +77,52 @@ void OutputFile::open_direct(int descriptor) {
   if (descriptor_ < 0) fail_write();
 }
 
-void OutputFile::open_temporary(FileKind kind) {
-  // The temporary file is in the target's folder, so that rename works.
-  for (int attempt = 0; descriptor_ < 0 && attempt < 100; ++attempt) {
-    temporary_ = fmt::format("{}.relaxc.{}.{}", folder_of(target_), getpid(), attempt);
-    descriptor_ =
-        open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kind == FileKind::kExecutable ? 0777 : 0666);
-    if (descriptor_ < 0 && errno != EEXIST) break;
+// Calls `make` with names in the target's folder, so that rename works, until it succeeds or fails for another reason
+// than that the name is taken.
+template <class Make>
+static bool with_temporary_name(const std::string& target, std::string& name, const Make& make) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    name = fmt::format("{}.relaxc.{}.{}", folder_of(target), getpid(), attempt);
+    if (make(name.c_str())) return true;
+    if (errno != EEXIST) break;
   }
-  if (descriptor_ < 0) fail_write();
+  name.clear();
+  return false;
+}
+
+static std::string path_of_descriptor(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+bool OutputFile::open_nameless(mode_t mode) {
+  const std::string folder = folder_of(target_);
+  descriptor_ = open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+  if (descriptor_ < 0) return false;
+  nameless_ = access(path_of_descriptor(descriptor_).c_str(), F_OK) == 0;  // without /proc it would never get a name
+  if (!nameless_) close(std::exchange(descriptor_, -1));
+  return nameless_;
+}
+
+void OutputFile::open_temporary(FileKind kind) {
+  const mode_t mode = kind == FileKind::kExecutable ? 0777 : 0666;
+  if (open_nameless(mode)) return;
+  auto make = [&](const char* name) {
+    descriptor_ = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    return descriptor_ >= 0;
+  };
+  if (!with_temporary_name(target_, temporary_, make)) fail_write();
+}
+
+// Gives the file its name. The descriptor of one without a name is still open.
+bool OutputFile::replace() {
+  if (nameless_) {
+    const std::string self = path_of_descriptor(descriptor_);
+    auto link = [&](const char* name) {
+      return linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+    };
+    if (link(target_.c_str())) return true;
+    // Only a file that has a name can replace another one.
+    if (errno != EEXIST || !with_temporary_name(target_, temporary_, link)) return false;
+  }
+  return temporary_.empty() || rename(temporary_.c_str(), target_.c_str()) == 0;
 }
 
 OutputFile::~OutputFile() {
@@ -104,10 +142,12 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::commit() {
-  int status = close(descriptor_);
-  descriptor_ = -1;
-  if (status == 0 && (temporary_.empty() || rename(temporary_.c_str(), target_.c_str()) == 0)) return;
+  // Closing may report an earlier failure to write, and so comes first where the file keeps a name without it.
+  bool succeeded = nameless_ ? replace() : true;
   int error = errno;
+  if (close(std::exchange(descriptor_, -1)) != 0) succeeded = false, error = errno;
+  if (succeeded && !nameless_) succeeded = replace(), error = errno;
+  if (succeeded) return;
   if (!temporary_.empty()) unlink(temporary_.c_str());
   errno = error;
   fail_write();

@@ -1,6 +1,8 @@
 // All output of relaxc goes through this file: files, and text on a stream. A write that fails is a RuntimeError
 // "cannot write 'x': no space left on device"; no failure is silent.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -11,8 +13,9 @@ namespace relaxc::vm {
 enum class FileKind { kData, kExecutable };  // permissions of a new file, which the user's mask narrows
 
 // commit() replaces a regular file by rename, so that a process that reads or maps the old one keeps it, and a failure
-// leaves it unchanged. A symbolic link is followed to the file that it names. A pipe, a device and the standard output
-// of this process are written to directly.
+// leaves it unchanged. Until then the new file has no name where the file system allows that, so that a process which
+// is ended leaves nothing behind. A symbolic link is followed to the file that it names. A pipe, a device and the
+// standard output of this process are written to directly.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, FileKind kind = FileKind::kData);
@@ -28,11 +31,14 @@ class OutputFile {
   void choose(FileKind kind);  // selects one of the two ways, and opens the file
   void open_direct(int descriptor);
   void open_temporary(FileKind kind);
+  bool open_nameless(mode_t mode);
+  bool replace();
   [[noreturn]] void fail_write() const;  // reports errno
 
   std::string path_;
   std::string target_;     // the file that the temporary one replaces
-  std::string temporary_;  // empty when the file is written directly
+  std::string temporary_;  // empty when the file is written directly, or has no name yet
+  bool nameless_ = false;
   int descriptor_ = -1;
 };
 

@@ -278,6 +278,8 @@ void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order)
   for (size_t k = 0; k < order.size(); ++k) {
     nodes_left_ = order.size() - k - 1;
     const Span outer = builder_.span();
+    std::optional<StageProgress::Piece> piece;
+    if (progress_) piece.emplace(*progress_, nodes[order[k]].name());
     try {
       add_node(nodes[order[k]], order[k]);
     } catch (const RanksDiffer& split) {

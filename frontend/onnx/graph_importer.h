@@ -96,6 +96,8 @@ class GraphImporter {
 
   // Says which graph declares types of values, for nodes that cannot be converted.
   void declare(const onnx::GraphProto& graph) { graph_ = &graph; }
+  // Is told of each node of this graph; null: nobody is.
+  void set_progress(StageProgress* progress) { progress_ = progress; }
   void add_initializers(const onnx::GraphProto& graph);
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
   // Imports all nodes in dependency order. Only the outputs of these names need to be defined afterwards.
@@ -193,6 +195,7 @@ class GraphImporter {
   };
   std::vector<Meeting> meetings_;
   std::vector<std::string> outputs_;  // the names that are needed behind the nodes
+  StageProgress* progress_ = nullptr;
   size_t nodes_left_ = 0;             // behind the one that is being imported
   int splits_ = 0;                    // around this graph
 };

@@ -120,7 +120,10 @@ static IRModule import_as(const char* name, const std::shared_ptr<const ModelFil
   builder.begin_dataflow();
   importer.declare(graph);
   importer.add_initializers(graph);
+  StageProgress progress(options.progress, CompileStage::kImport, static_cast<size_t>(graph.node_size()));
+  importer.set_progress(&progress);
   importer.add_nodes(graph.node(), names_of_outputs(graph));
+  progress.finish();
   check_values(importer, graph.value_info());
   std::vector<Expr> results = read_outputs(context, importer, graph);
   for (const auto& [call, home] : context.stand_ins) {
@@ -157,6 +160,7 @@ static void add_function_of_other_sizes(IRModule& module, const std::shared_ptr<
   options.warn = nullptr;
   options.claimed = nullptr;
   options.report = nullptr;
+  options.progress = nullptr;
   options.files = nullptr;
   IRModule other;
   bool dims_meet = false;

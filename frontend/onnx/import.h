@@ -9,6 +9,7 @@
 #include "ops/onnx_converter.h"
 #include "ops/user_kernel.h"
 #include "support/diagnostic.h"
+#include "support/progress.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -48,6 +49,7 @@ struct ImportOptions {
   // Is called for each node that cannot be converted, and the import goes on: the module then tells what becomes of the
   // other nodes, and cannot be run.
   std::function<void(const UnconvertedNode&)> failed = nullptr;
+  OnProgress progress = nullptr;  // CompileStage::kImport
   // Gets the files in which constants lie: the model's and those of its external data.
   vm::MappedFiles* files = nullptr;
 };
@@ -57,6 +59,9 @@ IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOp
 // Imports a model from memory; `name` stands in messages, external data is refused, and constants may copy bytes.
 IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
                            const ImportOptions& options = {});
+
+// Returns the newest opset of each domain whose operators are known; the default domain is "".
+std::map<std::string, int64_t> newest_onnx_opsets();
 
 // An operator that can be imported. The domain is empty for the default ONNX domain.
 struct OnnxOperator {

@@ -47,15 +47,15 @@ std::vector<ConverterRow> all_converters() {
   return rows;
 }
 
-int64_t newest_opset() {
-  static const int64_t kNewest = [] {
-    int64_t newest = 0;
-    for (const ConverterRow& row : all_converters())
-      if (!*row.domain) newest = std::max(newest, row.since);
+static const std::map<std::string, int64_t>& newest_opsets() {
+  static const std::map<std::string, int64_t> kNewest = [] {
+    std::map<std::string, int64_t> newest;
+    for (const ConverterRow& row : all_converters()) newest[row.domain] = std::max(newest[row.domain], row.since);
     return newest;
   }();
   return kNewest;
 }
+int64_t newest_opset() { return newest_opsets().at(""); }
 
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {
@@ -80,6 +80,8 @@ const ConverterRow* find_converter(const std::string& domain, const std::string&
 }  // namespace relaxc::onnx_import
 
 namespace relaxc {
+
+std::map<std::string, int64_t> newest_onnx_opsets() { return onnx_import::newest_opsets(); }
 
 std::vector<OnnxOperator> onnx_operators() {
   std::map<std::pair<std::string, std::string>, onnx_import::ConverterRow> latest;

@@ -110,14 +110,36 @@ TEST_CASE("npy files", "[vm]") {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     read(flipped);
   }
-  CHECK(read(with_header("{'descr': '<i2', 'fortran_order': True, 'shape': (1, 2), }", "abcd")).find("fortran order") !=
-        std::string::npos);
-  CHECK(read(with_header("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", "abcd")).find("'>i2'") !=
+  CHECK(read(with_header("{'descr': '>f3', 'fortran_order': False, 'shape': (2,), }", "abcdef")).find("'>f3'") !=
         std::string::npos);
   CHECK(read(with_header("{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (2,), }", "abcd"))
             .find("structured") != std::string::npos);
   CHECK(read(with_header("{'descr': '<i2', 'fortran_order': False, 'shape': (9223372036854775807, 9), }", "abcd"))
             .find("does not fit") != std::string::npos);
+}
+
+TEST_CASE("other orders of .npy files are converted, with a note", "[vm]") {
+  auto read = [](const std::string& dict, const std::string& data, NpyNotes& notes) {
+    const std::string content = std::string("\x93NUMPY\1\0", 8) + static_cast<char>(dict.size()) + '\0' + dict + data;
+    return read_npy_bytes(content, "x.npy", {}, &notes);
+  };
+  NpyNotes notes;
+  const std::string columns("\0\3\1\4\2\5", 6);
+  Tensor rows = read("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }", columns, notes);
+  CHECK(rows.shape() == std::vector<int64_t>{2, 3});
+  for (int64_t i = 0; i < 6; ++i) CHECK(rows.as_int(i) == i);
+  CHECK(notes == NpyNotes{"x.npy: Fortran order is converted to C order"});
+  const std::string cube("\0\4\2\6\1\5\3\7", 8);
+  Tensor three = read("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 2, 2), }", cube, notes);
+  for (int64_t i = 0; i < 8; ++i) CHECK(three.as_int(i) == i);
+  Tensor words = read("{'descr': '|S1', 'fortran_order': True, 'shape': (2, 2), }", "acbd", notes);
+  CHECK(words.string(1) == "b");
+  notes.clear();
+  Tensor big = read("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\1\2\0\7", 4), notes);
+  CHECK(big.as_int(0) == 258);
+  CHECK(big.as_int(1) == 7);
+  CHECK(notes == NpyNotes{"x.npy: numbers with the high byte first are converted"});
+  CHECK(read("{'descr': '<i2', 'fortran_order': True, 'shape': (0, 3), }", "", notes).size() == 0);
 }
 
 TEST_CASE("packed elements share bytes", "[vm]") {

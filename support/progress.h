@@ -1,0 +1,75 @@
+// <relaxc/progress.h>: what a compilation is doing, for whoever waits for it.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace relaxc {
+
+// The stages of a compilation, in order. What their pieces are: nodes of the model; passes, of which
+// neighbours over tensor programs count as one; the programs that these schedule and lower, and so the stage comes once
+// for each of such groups; kernels that become machine code.
+enum class CompileStage : uint8_t { kImport, kPasses, kPrograms, kKernels };
+// Returns "import", "passes", "programs" or "kernels".
+const char* name_of(CompileStage stage);
+
+struct Progress {
+  CompileStage stage = CompileStage::kImport;
+  size_t done = 0, total = 0;  // pieces of the stage; it has ended when they are equal
+  // The piece that is at work the longest, by name. At the end of a stage the one that took longest; "" when none did.
+  // The characters live as long as the call.
+  std::string_view at_work = {};
+  double seconds = 0;  // how long that has been at work
+};
+
+// Is called when a piece begins and when it ends, by the thread that works on it, but never by two threads at once. It
+// must return soon, since the others may wait for it, and must not throw.
+using OnProgress = std::function<void(const Progress&)>;
+
+// Counts the pieces of one stage, on which several threads may work. Without a callback it does nothing.
+class StageProgress {
+ public:
+  StageProgress(const OnProgress& report, CompileStage stage, size_t total)
+      : report_(report), stage_(stage), total_(total) {}
+
+  // Says that the stage has ended, where pieces of it were left out.
+  void finish();
+
+  // A piece that is at work as long as the object lives.
+  class Piece {
+   public:
+    Piece(StageProgress& stage, std::string_view name) : stage_(stage), name_(name) { stage_.begin(name_); }
+    ~Piece() { stage_.end(name_); }
+    Piece(const Piece&) = delete;
+    Piece& operator=(const Piece&) = delete;
+
+   private:
+    StageProgress& stage_;
+    std::string name_;
+  };
+
+ private:
+  struct Running {
+    std::string name;
+    std::chrono::steady_clock::time_point since;
+  };
+  void begin(const std::string& name);
+  void end(const std::string& name);
+  void tell(std::string_view name, double seconds) const;
+  void tell_of_oldest() const;
+
+  const OnProgress& report_;
+  const CompileStage stage_;
+  const size_t total_;
+  std::mutex mutex_;
+  size_t done_ = 0;
+  std::vector<Running> running_;  // the oldest first
+  std::string slowest_;
+  double slowest_seconds_ = 0;
+};
+
+}  // namespace relaxc
