@@ -34,7 +34,6 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
   settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };
   settings.report = [&options](const std::string& line) { log_to(options, RELAXC_LOG_NOTE, line); };
-#if 0
   if (options.progress) {
     settings.progress = [&options](const Progress& now) {
       const std::string at_work(now.at_work);
@@ -44,7 +43,6 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
       options.progress(options.user, &info);
     };
   }
-#endif
   std::vector<KernelRule> rules;
   for (int32_t i = 0; i < options.num_kernels; ++i) {
     const std::string file = options.kernels[i], text = read_text(file);
