@@ -56,7 +56,7 @@ relaxc_compiler_entry_type entry() {
 // What the compiler tells.
 struct Heard {
   int32_t status = RELAXC_OK;
-  std::string message, text;
+  std::string message, text, cached;
   std::vector<Diagnostic> diagnostics;
 
   static void failed(void* user, int32_t status, const char* message) {
@@ -75,19 +75,20 @@ struct Heard {
     origin->op_type = text(of->op_type);
     diagnostic.span = {origin, static_cast<uint32_t>(of->line), static_cast<uint32_t>(of->column), 0};
   }
+  static void take_cached(void* user, const char* artifact) { static_cast<Heard*>(user)->cached = artifact; }
   static void take_text(void* user, const char* text, size_t length) {
     static_cast<Heard*>(user)->text.assign(text, length);
   }
 };
 
-// Returns the text that the compiler gives, if any.
-std::string compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
+// Returns what the compiler gives: a text, or the artifact of a cache.
+Heard compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
   request.options = options_of(options, "relaxc_compile_options");
   Heard heard;
-  const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text};
+  const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text, Heard::take_cached};
   if (entry()(&request, &reply) != RELAXC_OK)
     throw ToldError{static_cast<relaxc_status>(heard.status), heard.message, std::move(heard.diagnostics)};
-  return std::move(heard.text);
+  return heard;
 }
 
 // A folder for one artifact, which is mapped and needs no name afterwards.
@@ -112,12 +113,13 @@ relaxc_program* compiled(relaxc_compiler_request request, const relaxc_compile_o
   TemporaryFolder folder;
   const std::string artifact = folder.file("model.so");
   request.artifact = artifact.c_str();
-  compile(request, options);
-  return load_file(artifact, {.size = sizeof(relaxc_load_options), .trust_contents = 1});
+  const Heard heard = compile(request, options);
+  return load_file(heard.cached.empty() ? artifact : heard.cached,
+                   {.size = sizeof(relaxc_load_options), .trust_contents = 1});
 }
 
 relaxc_compiler_request request_for(const void* bytes, size_t num_bytes, const char* name) {
-  return {&given(name, "name"), bytes ? bytes : "", num_bytes, nullptr, {}};
+  return {.path = &given(name, "name"), .bytes = bytes ? bytes : "", .num_bytes = num_bytes};
 }
 
 }  // namespace
@@ -129,7 +131,7 @@ using namespace relaxc::api;
 relaxc_status relaxc_compile(const char* path, const relaxc_compile_options* options, relaxc_program** program) {
   return call([&] {
     given(program, "program") = nullptr;
-    *program = compiled({&given(path, "path"), nullptr, 0, nullptr, {}}, options);
+    *program = compiled({.path = &given(path, "path"), .may_be_cached = 1}, options);
   });
 }
 
@@ -142,7 +144,7 @@ relaxc_status relaxc_compile_memory(const void* bytes, size_t num_bytes, const c
 }
 
 relaxc_status relaxc_compile_to_file(const char* path, const relaxc_compile_options* options, const char* artifact) {
-  return call([&] { compile({&given(path, "path"), nullptr, 0, &given(artifact, "artifact"), {}}, options); });
+  return call([&] { compile({.path = &given(path, "path"), .artifact = &given(artifact, "artifact")}, options); });
 }
 
 relaxc_status relaxc_module_text(const void* bytes, size_t num_bytes, const char* name,
@@ -151,7 +153,7 @@ relaxc_status relaxc_module_text(const void* bytes, size_t num_bytes, const char
     given(text, "text") = nullptr;
     relaxc_compiler_request request = request_for(bytes, num_bytes, name);
     if (!bytes) request.bytes = nullptr;
-    const std::string result = compile(request, options);
+    const std::string result = compile(request, options).text;
     *text = strdup(result.c_str());
     if (!*text) throw std::bad_alloc();
   });

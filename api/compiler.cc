@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
 #include "ir/text/printer.h"
 #include "passes/kernel_rules.h"
@@ -56,6 +57,13 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
 
 void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& reply) {
   const CompileSettings settings = settings_of(request);
+  if (request.artifact && request.may_be_cached) {
+    ArtifactCache cache{.folder = request.options.cache ? request.options.cache : default_cache_folder()};
+    for (int32_t i = 0; i < request.options.num_kernels; ++i) cache.rule_files.emplace_back(request.options.kernels[i]);
+    cache.note = settings.report;
+    const std::string artifact = cache.folder.empty() ? "" : load_cached(request.path, settings, cache).artifact;
+    if (!artifact.empty()) return reply.cached(reply.user, artifact.c_str());
+  }
   if (request.artifact) return compile_file(request.path, settings).write(request.artifact);
   IRModule module = read_scheduled_module(request.path, settings);
   const std::string text = print_module(run_pipeline(std::move(module), settings));

@@ -1,0 +1,29 @@
+// The C interface (api/relaxc.h): a host in C, and the symbols that its libraries show.
+#include "tests/folder.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+
+TEST_CASE("a host in C compiles, loads, runs and makes mistakes", "[api]") {
+  test::Folder folder("api");
+  test::Outcome outcome = test::run_program({RELAXC_API_CHECKS, folder.path.string()}, 600);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out == "all right\n");
+}
+
+// Names of other packages, such as those of C++ templates, would meet those of the host.
+TEST_CASE("the shared libraries show functions of one prefix and need what they say", "[api]") {
+  for (const char* library : {RELAXC_C_LIBRARY, RELAXC_COMPILER_LIBRARY}) {
+    test::Outcome symbols = test::run_program({"nm", "-D", "--defined-only", library}, 60);
+    REQUIRE(symbols.exit_code == 0);
+    std::istringstream lines(symbols.out);
+    int count = 0;
+    for (std::string address, kind, name; lines >> address >> kind >> name; ++count) CHECK(name.starts_with("relaxc_"));
+    CHECK(count > 0);
+  }
+  test::Outcome needed = test::run_program({"ldd", RELAXC_C_LIBRARY}, 60);
+  for (const char* name : {"fmt", "LLVM", "protobuf", "onnx"}) CHECK(needed.out.find(name) == std::string::npos);
+}

@@ -1,0 +1,386 @@
+/* What a host in C may do, and what it may do wrong. A failure prints its line; the exit code counts them. */
+#include "api/relaxc.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0;
+#define EXPECT(condition)                                                                       \
+  do {                                                                                          \
+    if (!(condition)) {                                                                         \
+      fprintf(stderr, "line %d: %s [%s]\n", __LINE__, #condition, relaxc_error_message());      \
+      ++failures;                                                                               \
+    }                                                                                           \
+  } while (0)
+#define MESSAGE_HAS(text) (strstr(relaxc_error_message(), text) != NULL)
+
+static relaxc_program* compiled(const char* text) {
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(text, strlen(text), "module.py", NULL, &program) == RELAXC_OK);
+  return program;
+}
+static relaxc_session* session_of(relaxc_program* program, const relaxc_session_options* options) {
+  relaxc_session* session = NULL;
+  EXPECT(relaxc_session_new(program, options, &session) == RELAXC_OK);
+  return session;
+}
+static DLTensor floats(float* data, int32_t rank, int64_t* shape) {
+  DLTensor tensor = {data, {kDLCPU, 0}, rank, {kDLFloat, 32, 1}, shape, NULL, 0};
+  return tensor;
+}
+
+#define TWICE "@R.function\ndef main(x: R.Tensor((\"n\", 2), \"float32\")):\n    return R.add(x, x)\n"
+
+static void check_declarations(void) {
+  relaxc_program* program = compiled(
+      "@R.function\ndef main(x: R.Tensor((\"n\", \"n * 2\"), \"float32\"), k: R.Prim(\"int64\")):\n"
+      "    return (R.add(x, x), R.shape_of(x))\n");
+  EXPECT(relaxc_num_functions(program) == 1 && strcmp(relaxc_function_name(program, 0), "main") == 0);
+  EXPECT(relaxc_function_name(program, 1) == NULL);
+  EXPECT(relaxc_num_inputs(program, NULL) == 2 && relaxc_num_outputs(program, "main") == 2);
+  const relaxc_value_info* x = relaxc_input(program, NULL, 0);
+  EXPECT(strcmp(x->name, "x") == 0 && strcmp(x->type, "float32[n, n * 2]") == 0);
+  EXPECT(x->kind == RELAXC_TENSOR && x->has_dtype && x->dtype.code == kDLFloat && x->dtype.bits == 32);
+  EXPECT(x->rank == 2 && x->dims[0].value == -1 && strcmp(x->dims[0].text, "n") == 0);
+  EXPECT(strcmp(x->dims[1].text, "n * 2") == 0);
+  EXPECT(relaxc_input(program, NULL, 1)->kind == RELAXC_INT);
+  EXPECT(relaxc_output(program, NULL, 1)->kind == RELAXC_SHAPE);
+  EXPECT(relaxc_input(program, NULL, 2) == NULL && MESSAGE_HAS("input 2 does not exist: there are 2"));
+  EXPECT(relaxc_num_inputs(program, "other") == -1 && MESSAGE_HAS("function 'other' does not exist"));
+  EXPECT(relaxc_program_note(program, "no such key") == NULL);
+  relaxc_program_release(program);
+}
+
+static void check_runs(void) {
+  relaxc_program* program = compiled(TWICE);
+  relaxc_session* session = session_of(program, NULL);
+  relaxc_program_release(program); /* the session keeps it */
+  float in[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, out[12] = {0};
+  int64_t shape[2] = {3, 2};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[0] == 2 && out[5] == 12 && out[6] == 0);
+  shape[0] = 6;
+  EXPECT(relaxc_run_into(session, "main", &x, 1, &y, 1) == RELAXC_OK && out[11] == 24);
+  /* every second row backwards: strides, and a first element inside of the memory */
+  int64_t rows[2] = {3, 2}, backwards[2] = {-4, 1};
+  DLTensor strided = floats(in, 2, rows);
+  strided.strides = backwards;
+  strided.byte_offset = 10 * sizeof(float);
+  DLTensor strided_out = floats(out, 2, rows);
+  int64_t columns[2] = {1, 3};
+  strided_out.strides = columns;
+  memset(out, 0, sizeof out);
+  EXPECT(relaxc_run_into(session, NULL, &strided, 1, &strided_out, 1) == RELAXC_OK);
+  EXPECT(out[0] == 22 && out[3] == 24 && out[1] == 14 && out[2] == 6 && out[5] == 8 && out[6] == 0);
+  /* results in the runtime's memory outlive the session */
+  DLManagedTensor* result = NULL;
+  shape[0] = 2;
+  EXPECT(relaxc_run(session, NULL, &x, 1, &result, 1) == RELAXC_OK && result != NULL);
+  relaxc_session_release(session);
+  EXPECT(result->dl_tensor.ndim == 2 && result->dl_tensor.shape[0] == 2 && ((float*)result->dl_tensor.data)[3] == 8);
+  result->deleter(result);
+}
+
+static void check_errors(void) {
+  relaxc_program* program = compiled(TWICE);
+  relaxc_session* session = session_of(program, NULL);
+  float in[6] = {0}, out[6] = {0};
+  int64_t shape[2] = {2, 3}, fitting[2] = {3, 2}, negative[2] = {-1, 2};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, fitting);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_RUN_FAILED && MESSAGE_HAS("input 'x': dim 1 is 3"));
+  EXPECT(relaxc_run_into(session, NULL, &y, 2, &y, 1) != RELAXC_OK);
+  EXPECT(relaxc_run_into(session, NULL, NULL, 1, &y, 1) == RELAXC_USAGE);
+  EXPECT(relaxc_run_into(NULL, NULL, &y, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("session is a null pointer"));
+  x.shape = negative;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) != RELAXC_OK);
+  x.shape = fitting;
+  x.dtype.bits = 33;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) != RELAXC_OK && MESSAGE_HAS("bits 33"));
+  x.dtype.bits = 64;
+  x.shape = fitting;
+  x.data = NULL;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("null pointer"));
+  x = floats(in, 2, fitting);
+  x.device.device_type = kDLCUDA;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("device type 2"));
+  DLManagedTensor* results[2] = {&(DLManagedTensor){.deleter = NULL}, NULL};
+  EXPECT(relaxc_run(session, NULL, &y, 1, results, 2) == RELAXC_USAGE && results[0] == NULL);
+  EXPECT(MESSAGE_HAS("1 results, got places for 2"));
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+
+  relaxc_program* none = (relaxc_program*)16;
+  EXPECT(relaxc_load("/nowhere/model.so", NULL, &none) == RELAXC_INVALID && none == NULL);
+  EXPECT(MESSAGE_HAS("/nowhere/model.so"));
+  EXPECT(relaxc_load_memory("no artifact", 11, NULL, &none) == RELAXC_INVALID);
+  EXPECT(relaxc_load(NULL, NULL, &none) == RELAXC_USAGE);
+  relaxc_load_options bad = {.size = 1};
+  EXPECT(relaxc_load("x", &bad, &none) == RELAXC_USAGE && MESSAGE_HAS("sizeof(relaxc_load_options)"));
+  const char* wrong = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    return R.ad(x, x)\n";
+  EXPECT(relaxc_compile_memory(wrong, strlen(wrong), "wrong.py", NULL, &none) == RELAXC_INVALID && none == NULL);
+  relaxc_error_place place;
+  EXPECT(relaxc_error_count() >= 1 && relaxc_error_at(0, &place) && !relaxc_error_at(relaxc_error_count(), &place));
+  EXPECT(strcmp(place.file, "wrong.py") == 0 && place.line == 3 && place.column == 12 && place.node == NULL);
+  EXPECT(relaxc_compile_memory("no model", 8, "model.onnx", NULL, &none) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("model.onnx: error: not an ONNX model"));
+  relaxc_compile_options options = {.size = sizeof options};
+  options.target = "no-such-target";
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("no-such-target"));
+  relaxc_program_release(NULL);
+  relaxc_session_release(NULL);
+  relaxc_any_release(NULL);
+}
+
+static void check_files(const char* folder) {
+  char path[4096], cache[4096];
+  snprintf(path, sizeof path, "%s/twice.so", folder);
+  snprintf(cache, sizeof cache, "%s/cache", folder);
+  relaxc_program* program = compiled(TWICE);
+  EXPECT(relaxc_program_save(program, path) == RELAXC_OK);
+  relaxc_program_release(program);
+  EXPECT(relaxc_load(path, NULL, &program) == RELAXC_OK);
+  FILE* file = fopen(path, "rb");
+  EXPECT(file != NULL && fseek(file, 0, SEEK_END) == 0);
+  size_t size = (size_t)ftell(file);
+  rewind(file);
+  char* bytes = malloc(size);
+  EXPECT(fread(bytes, 1, size, file) == size);
+  fclose(file);
+  relaxc_program* copy = NULL;
+  EXPECT(relaxc_load_memory(bytes, size, NULL, &copy) == RELAXC_OK);
+  bytes[size / 2] ^= 1;
+  relaxc_program* damaged = NULL;
+  EXPECT(relaxc_load_memory(bytes, size, NULL, &damaged) == RELAXC_INVALID && damaged == NULL);
+  free(bytes);
+  float in[2] = {1, 2}, out[2] = {0};
+  int64_t shape[2] = {1, 2};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  relaxc_session* session = session_of(copy, NULL);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[1] == 4);
+  relaxc_session_release(session);
+  EXPECT(relaxc_program_retain(copy) == copy);
+  relaxc_program_release(copy);
+  relaxc_program_release(copy);
+  relaxc_program_release(program);
+  /* from a file, twice: the second one comes from the cache */
+  snprintf(path, sizeof path, "%s/twice.py", folder);
+  file = fopen(path, "w");
+  fputs(TWICE, file);
+  fclose(file);
+  relaxc_compile_options options = {.size = sizeof options};
+  options.cache = cache;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT(relaxc_compile(path, &options, &program) == RELAXC_OK);
+    EXPECT(strcmp(relaxc_input(program, NULL, 0)->type, "float32[n, 2]") == 0);
+    relaxc_program_release(program);
+  }
+  const char* names[] = {"n"};
+  const int64_t values[] = {5};
+  options.dim_names = names;
+  options.dim_values = values;
+  options.num_dims = 1;
+  EXPECT(relaxc_compile(path, &options, &program) == RELAXC_OK);
+  EXPECT(strcmp(relaxc_input(program, NULL, 0)->type, "float32[5, 2]") == 0);
+  relaxc_program_release(program);
+  char artifact[4096];
+  snprintf(artifact, sizeof artifact, "%s/fixed.so", folder);
+  EXPECT(relaxc_compile_to_file(path, &options, artifact) == RELAXC_OK);
+  EXPECT(relaxc_load(artifact, NULL, &program) == RELAXC_OK);
+  relaxc_program_release(program);
+  char* text = NULL;
+  options.passes = "simplify";
+  EXPECT(relaxc_module_text(NULL, 0, path, &options, &text) == RELAXC_OK && strstr(text, "R.Tensor((5, 2)") != NULL);
+  relaxc_string_release(text);
+}
+
+static void check_values(void) {
+  relaxc_program* program = compiled(
+      "@R.function\ndef main(s: R.Sequence(R.Tensor((2,), \"float32\")), k: R.Prim(\"int64\"),\n"
+      "         o: R.Optional(R.Tensor((2,), \"float32\")), t: R.Tensor((2,), \"string\"),\n"
+      "         p: R.Tuple(R.Tensor((2,), \"int64\"), R.Prim(\"float64\"))):\n"
+      "    return (s, k, o, t, p)\n");
+  relaxc_session* session = session_of(program, NULL);
+  float data[2] = {1, 2};
+  int64_t numbers[2] = {7, 8}, shape[1] = {2};
+  DLTensor x = floats(data, 1, shape), n = x;
+  n.data = numbers;
+  n.dtype = (DLDataType){kDLInt, 64, 1};
+  const char* words[2] = {"one", "zwei"};
+  relaxc_any *item, *inputs[5], *number, *half, *outputs[6];
+  EXPECT(relaxc_any_tensor(&x, &item) == RELAXC_OK);
+  const relaxc_any* items[2] = {item, item};
+  EXPECT(relaxc_any_of(RELAXC_SEQUENCE, items, 2, &inputs[0]) == RELAXC_OK);
+  EXPECT(relaxc_any_int(-3, &inputs[1]) == RELAXC_OK);
+  EXPECT(relaxc_any_none(&inputs[2]) == RELAXC_OK);
+  EXPECT(relaxc_any_strings(words, NULL, shape, 1, &inputs[3]) == RELAXC_OK);
+  EXPECT(relaxc_any_tensor(&n, &number) == RELAXC_OK && relaxc_any_double(0.5, &half) == RELAXC_OK);
+  const relaxc_any* fields[2] = {number, half};
+  EXPECT(relaxc_any_of(RELAXC_TUPLE, fields, 2, &inputs[4]) == RELAXC_OK);
+  EXPECT(relaxc_run_values(session, NULL, (const relaxc_any* const*)inputs, 5, outputs, 6) == RELAXC_OK);
+  int32_t count = 0, rank = 0;
+  int64_t integer = 0;
+  double real = 0;
+  EXPECT(relaxc_any_kind(outputs[0]) == RELAXC_SEQUENCE && relaxc_any_num_items(outputs[0], &count) == RELAXC_OK);
+  EXPECT(count == 2);
+  relaxc_any* part = NULL;
+  DLManagedTensor* tensor = NULL;
+  EXPECT(relaxc_any_item(outputs[0], 1, &part) == RELAXC_OK && relaxc_any_get_tensor(part, &tensor) == RELAXC_OK);
+  EXPECT(((float*)tensor->dl_tensor.data)[1] == 2);
+  tensor->deleter(tensor);
+  EXPECT(strcmp(relaxc_any_describe(part), "float32[2]") == 0);
+  relaxc_any_release(part);
+  EXPECT(relaxc_any_item(outputs[0], 2, &part) == RELAXC_USAGE && part == NULL);
+  EXPECT(relaxc_any_get_int(outputs[1], &integer) == RELAXC_OK && integer == -3);
+  EXPECT(relaxc_any_get_double(outputs[1], &real) == RELAXC_USAGE);
+  EXPECT(relaxc_any_kind(outputs[2]) == RELAXC_NONE);
+  const char* text = NULL;
+  size_t length = 0;
+  EXPECT(relaxc_any_get_string(outputs[3], 1, &text, &length) == RELAXC_OK && length == 4 && !memcmp(text, "zwei", 4));
+  EXPECT(relaxc_any_get_string(outputs[3], 2, &text, &length) == RELAXC_USAGE);
+  const int64_t* dims = NULL;
+  DLDataType dtype;
+  EXPECT(relaxc_any_get_shape(outputs[3], &dims, &rank, &dtype) == RELAXC_OK && rank == 1 && dims[0] == 2);
+  EXPECT(dtype.code == RELAXC_STRING_CODE && relaxc_any_get_tensor(outputs[3], &tensor) != RELAXC_OK);
+  EXPECT(relaxc_any_get_double(outputs[5], &real) == RELAXC_OK && real == 0.5);
+  for (int i = 0; i < 6; ++i) relaxc_any_release(outputs[i]);
+  for (int i = 0; i < 5; ++i) relaxc_any_release(inputs[i]);
+  relaxc_any_release(item);
+  relaxc_any_release(number);
+  relaxc_any_release(half);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+}
+
+/* ---- What a host brings */
+
+static size_t live = 0, most = 0, requests = 0;
+static void* count_allocate(void* user, size_t bytes, size_t alignment) {
+  (void)user;
+  live += bytes;
+  ++requests;
+  if (live > most) most = live;
+  return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+static void count_free(void* user, void* memory, size_t bytes) {
+  (void)user;
+  live -= bytes;
+  free(memory);
+}
+static int tasks = 0;
+static int one_worker(void* user) { return (void)user, 1; }
+static void run_here(void* user, relaxc_task task, void* closure, int workers) {
+  (void)user, (void)workers;
+  ++tasks;
+  task(closure, 0);
+}
+static int records = 0;
+static relaxc_session* to_cancel = NULL;
+static void count_record(void* user, const relaxc_kernel_record* record) {
+  EXPECT(user == &records && record->size == sizeof *record && record->kernel[0] != 0 && record->duration_ns >= 0);
+  ++records;
+  relaxc_session_cancel(to_cancel);
+}
+
+static void check_host_parts(void) {
+  relaxc_program* program = compiled(
+      "@R.function\ndef main(x: R.Tensor((\"n\", 64), \"float32\"), w: R.Tensor((64, 64), \"float32\")):\n"
+      "    return R.nn.softmax(R.matmul(R.matmul(x, w), w))\n");
+  const relaxc_allocator allocator = {count_allocate, count_free, NULL};
+  const relaxc_thread_pool pool = {one_worker, run_here, NULL};
+  relaxc_session_options options = {.size = sizeof options};
+  options.allocator = &allocator;
+  options.thread_pool = &pool;
+  relaxc_session* session = session_of(program, &options);
+  static float in[512 * 64], w[64 * 64];
+  int64_t shape[2] = {512, 64}, square[2] = {64, 64};
+  DLTensor inputs[2] = {floats(in, 2, shape), floats(w, 2, square)};
+  DLManagedTensor* result = NULL;
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OK);
+  EXPECT(most >= sizeof in && fabsf(((float*)result->dl_tensor.data)[0] - 1.0f / 64) < 1e-6f);
+  result->deleter(result);
+  const size_t before = requests;
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OK && requests == before);
+  result->deleter(result);
+  relaxc_memory_stats stats;
+  relaxc_session_memory(session, &stats);
+  EXPECT(stats.live_bytes == 0 && stats.peak_bytes > 0 && stats.allocations > 0);
+  /* a profiler sees kernels; one that cancels ends the run after the first */
+  relaxc_session_profile(session, count_record, &records);
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OK && records >= 2);
+  result->deleter(result);
+  records = 0;
+  to_cancel = session;
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_CANCELLED && records == 1 && result == NULL);
+  to_cancel = NULL;
+  relaxc_session_profile(session, NULL, NULL);
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OK);
+  result->deleter(result);
+  relaxc_session_release(session);
+  EXPECT(live == 0);
+  options.memory_limit = 1000;
+  session = session_of(program, &options);
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_RUN_FAILED && MESSAGE_HAS("the limit is 1000"));
+  relaxc_session_release(session);
+  options.num_threads = -3;
+  EXPECT(relaxc_session_new(program, &options, &session) == RELAXC_USAGE && session == NULL);
+  relaxc_program_release(program);
+}
+
+struct caller {
+  relaxc_program* program;
+  int number, wrong;
+};
+static void* call_often(void* of) {
+  struct caller* caller = of;
+  relaxc_session_options options = {.size = sizeof options};
+  options.num_threads = 1;
+  relaxc_session* session = NULL;
+  if (relaxc_session_new(caller->program, &options, &session)) return caller->wrong = 1000, NULL;
+  float in[64], out[64];
+  relaxc_memory_stats warm = {0}, stats;
+  for (int run = 0; run < 1000; ++run) {
+    int64_t shape[2] = {1 + (run * 7 + caller->number) % 32, 2};
+    for (int i = 0; i < 2 * shape[0]; ++i) in[i] = (float)(run + i), out[i] = 0;
+    DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+    if (relaxc_run_into(session, NULL, &x, 1, &y, 1)) ++caller->wrong;
+    for (int i = 0; i < 2 * shape[0]; ++i) caller->wrong += out[i] != 2 * in[i];
+    relaxc_session_memory(session, &stats);
+    if (run == 31) warm = stats;
+  }
+  if (stats.allocations != warm.allocations) ++caller->wrong;
+  relaxc_session_release(session);
+  return NULL;
+}
+static void check_threads(void) {
+  relaxc_program* program = compiled(TWICE);
+  pthread_t threads[8];
+  struct caller callers[8];
+  for (int i = 0; i < 8; ++i) {
+    callers[i] = (struct caller){program, i, 0};
+    EXPECT(pthread_create(&threads[i], NULL, call_often, &callers[i]) == 0);
+  }
+  for (int i = 0; i < 8; ++i) {
+    pthread_join(threads[i], NULL);
+    EXPECT(callers[i].wrong == 0);
+  }
+  relaxc_program_release(program);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return fprintf(stderr, "usage: api_checks FOLDER\n"), 100;
+  EXPECT(relaxc_api_version() == RELAXC_API_VERSION && relaxc_version()[0] != 0);
+  EXPECT(strcmp(relaxc_error_message(), "") == 0 && relaxc_error_count() == 0);
+  check_declarations();
+  check_runs();
+  check_errors();
+  check_files(argv[1]);
+  check_values();
+  check_host_parts();
+  check_threads();
+  if (failures == 0) printf("all right\n");
+  return failures < 100 ? failures : 99;
+}
