@@ -74,8 +74,20 @@ class Declarations {
 };
 
 DLDataType dlpack_dtype(DType dtype);
-// Returns the host's tensor as one of ours, lent where it is dense, else copied.
-Tensor tensor_of(const DLTensor& tensor, const char* what);
+// Dtype and shape of a tensor that has passed the checks; tensors of later runs with the same ones share them.
+struct Form {
+  DLDataType stated{};
+  DType dtype;
+  std::shared_ptr<const std::vector<int64_t>> shape = nullptr;
+  int64_t bytes = 0;
+};
+// Returns the host's tensor as one of ours, lent where it is dense, else copied. `last` is the form of the tensor that
+// had this place in the last run, and becomes that of this one.
+Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last);
+inline Tensor tensor_of(const DLTensor& tensor, const char* what) {
+  Form none;
+  return tensor_of(tensor, what, none);
+}
 // Returns whether elements lie one after the other in row-major order.
 bool is_dense(const DLTensor& tensor);
 // Copies the elements of a dense tensor to a strided one of the same shape, or from it.

@@ -63,15 +63,20 @@ void for_each_element(const DLTensor& tensor, int64_t bytes, const Visit& visit)
   }
 }
 
-// Checks what has nothing to do with the declaration of an input.
-DType checked_dtype(const DLTensor& tensor, const char* what) {
+void check_place(const DLTensor& tensor, const char* what) {
   if (tensor.device.device_type != kDLCPU)
     fail_usage("{} is on device type {}, expected {} (cpu)", what, static_cast<int>(tensor.device.device_type),
                static_cast<int>(kDLCPU));
   if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) fail_usage("{} has no shape", what);
+}
+
+Form form_of(const DLTensor& tensor, const char* what) {
   if (tensor.dtype.code == RELAXC_STRING_CODE)
     fail_usage("{} is of strings, which have no form in DLPack; use relaxc_any_strings and relaxc_run_values", what);
-  return dtype_from_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
+  Form form{tensor.dtype, dtype_from_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes)};
+  form.shape = std::make_shared<const std::vector<int64_t>>(tensor.shape, tensor.shape + tensor.ndim);
+  form.bytes = checked_tensor_bytes(*form.shape, form.dtype);
+  return form;
 }
 
 }  // namespace
@@ -88,17 +93,22 @@ bool is_dense(const DLTensor& tensor) {
   return true;
 }
 
-Tensor tensor_of(const DLTensor& tensor, const char* what) {
-  const DType dtype = checked_dtype(tensor, what);
-  std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
-  const int64_t bytes = checked_tensor_bytes(shape, dtype);
-  if (tensor.data == nullptr && bytes > 0) fail_usage("{} has {} bytes and a null pointer", what, bytes);
-  if (is_dense(tensor) && reinterpret_cast<uintptr_t>(first_byte(tensor)) % static_cast<uintptr_t>(dtype.bytes()) == 0)
-    return Tensor::view(std::move(shape), dtype, first_byte(tensor), nullptr);
-  if (dtype.is_packed() && !is_dense(tensor))
-    fail_usage("{} has strides and packed elements; make it dense first", what);
-  if (is_dense(tensor)) return Tensor::copy_of(std::move(shape), dtype, first_byte(tensor));
-  Tensor copy = Tensor::empty(std::move(shape), dtype);
+Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last) {
+  check_place(tensor, what);
+  const std::span<const int64_t> dims(tensor.shape, static_cast<size_t>(tensor.ndim));
+  const DLDataType stated = tensor.dtype;
+  bool is_known = last.shape && last.stated.code == stated.code && last.stated.bits == stated.bits &&
+                  last.stated.lanes == stated.lanes && std::ranges::equal(*last.shape, dims);
+  if (!is_known) last = form_of(tensor, what);
+  const DType dtype = last.dtype;
+  if (tensor.data == nullptr && last.bytes > 0) fail_usage("{} has {} bytes and a null pointer", what, last.bytes);
+  char* first = first_byte(tensor);
+  const bool dense = is_dense(tensor),
+             aligned = reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(dtype.bytes()) == 0;
+  if (dense && aligned) return Tensor::view(last.shape, dtype, first, nullptr);
+  if (dense) return Tensor::copy_of(*last.shape, dtype, first);
+  if (dtype.is_packed()) fail_usage("{} has strides and packed elements; make it dense first", what);
+  Tensor copy = Tensor::empty(*last.shape, dtype);
   char* to = static_cast<char*>(copy.raw());
   for_each_element(tensor, dtype.bytes(), [&](const char* element) {
     std::memcpy(to, element, static_cast<size_t>(dtype.bytes()));
@@ -127,6 +137,7 @@ struct relaxc_session {
   relaxc::Session session;
   std::optional<HostProfiler> profiler;
   std::vector<relaxc::Tensor> inputs, outputs;  // of a run, kept for their memory
+  std::vector<Form> input_forms, output_forms;  // of the last run
 
   struct Scope {
     relaxc_session& session;
@@ -186,9 +197,17 @@ namespace {
 
 const char* text_of(const char* function) { return function ? function : ""; }
 
-void take_inputs(relaxc_session& session, const DLTensor* inputs, int32_t count) {
-  if (count < 0 || (count > 0 && inputs == nullptr)) fail_usage("there are {} inputs at a null pointer", count);
-  for (int32_t i = 0; i < count; ++i) session.inputs.push_back(tensor_of(inputs[i], "an input"));
+void check_count(int32_t count, const void* at, const char* what) {
+  if (count < 0 || (count > 0 && at == nullptr))
+    fail_usage("{}: there are {}{}", what, count, at ? "" : ", at a null pointer");
+}
+
+void take(const DLTensor* tensors, int32_t count, const char* what, std::vector<Form>& last,
+          std::vector<relaxc::Tensor>& taken) {
+  check_count(count, tensors, what);
+  const auto size = static_cast<size_t>(count);
+  if (last.size() < size) last.resize(size);
+  for (size_t i = 0; i < size; ++i) taken.push_back(tensor_of(tensors[i], what, last[i]));
 }
 
 // Returns whether the memory of the result may be the host's.
@@ -206,10 +225,8 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
                               const DLTensor* outputs, int32_t num_outputs) {
   return call([&] {
     relaxc_session::Scope scope{given(session, "session")};
-    take_inputs(*session, inputs, num_inputs);
-    if (num_outputs < 0 || (num_outputs > 0 && outputs == nullptr))
-      fail_usage("there are {} outputs at a null pointer", num_outputs);
-    for (int32_t i = 0; i < num_outputs; ++i) session->outputs.push_back(tensor_of(outputs[i], "an output"));
+    take(inputs, num_inputs, "an input", session->input_forms, session->inputs);
+    take(outputs, num_outputs, "an output", session->output_forms, session->outputs);
     session->session.run_into(session->inputs, session->outputs, text_of(function));
     for (int32_t i = 0; i < num_outputs; ++i) {
       const relaxc::Tensor& result = session->outputs[static_cast<size_t>(i)];
@@ -222,10 +239,9 @@ relaxc_status relaxc_run(relaxc_session* session, const char* function, const DL
                          DLManagedTensor** outputs, int32_t num_outputs) {
   return call([&] {
     relaxc_session::Scope scope{given(session, "session")};
-    if (num_outputs < 0 || (num_outputs > 0 && outputs == nullptr))
-      fail_usage("there are {} outputs at a null pointer", num_outputs);
+    check_count(num_outputs, outputs, "outputs");
     std::fill_n(outputs, num_outputs, nullptr);
-    take_inputs(*session, inputs, num_inputs);
+    take(inputs, num_inputs, "an input", session->input_forms, session->inputs);
     std::vector<relaxc::Tensor> results = session->session.run(session->inputs, text_of(function));
     if (std::ssize(results) != num_outputs)
       fail_usage("the function has {} results, got places for {}", results.size(), num_outputs);
@@ -241,10 +257,8 @@ relaxc_status relaxc_run_values(relaxc_session* session, const char* function, c
                                 int32_t num_inputs, relaxc_any** outputs, int32_t num_outputs) {
   return call([&] {
     relaxc::Session& own = given(session, "session").session;
-    if (num_inputs < 0 || (num_inputs > 0 && inputs == nullptr))
-      fail_usage("there are {} inputs at a null pointer", num_inputs);
-    if (num_outputs < 0 || (num_outputs > 0 && outputs == nullptr))
-      fail_usage("there are {} outputs at a null pointer", num_outputs);
+    check_count(num_inputs, inputs, "inputs");
+    check_count(num_outputs, outputs, "outputs");
     std::fill_n(outputs, num_outputs, nullptr);
     std::vector<relaxc::vm::Value> values;
     for (int32_t i = 0; i < num_inputs; ++i) values.push_back(given(inputs[i], "an input").value);
