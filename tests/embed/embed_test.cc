@@ -30,7 +30,7 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   fs::remove_all(project);
   must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
   CHECK(fs::exists(prefix + "/bin/relaxc"));
-  for (const char* name : {"relaxc.h", "runtime.h", "schedule.h", "pass.h", "kernel_abi.h"})
+  for (const char* name : {"relaxc.h", "relaxc.hpp", "runtime.h", "schedule.h", "pass.h", "kernel_abi.h"})
     CHECK(fs::exists(prefix + "/include/relaxc/" + name));
   must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR "/examples/embed", "-B", project, "-G", "Ninja",
             "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
@@ -46,6 +46,12 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
                    fmt::format("float32[{}, 1, 8, 8] at exactly the host's memory -> float32[{}, 10]", batch, batch)));
   }
   CHECK(must_run({project + "/serve", artifact}) == "float32[2, 10]\n");
+  for (const std::string& file : {artifact, std::string(RELAXC_SOURCE_DIR "/examples/digits/digits.onnx")}) {
+    std::string text = must_run({project + "/embed_c", file});
+    INFO(text);
+    CHECK(contains(text, "input  image: float32[batch, 1, 8, 8]\nprobability: [1, 10]\n"));
+    CHECK(contains(text, "probability: [16, 10]\n  "));  // and the kernels
+  }
   // Each kind of error can be caught.
   auto error_of = [](const std::vector<std::string>& argv) {
     test::Outcome outcome = test::run_program(argv, 60);
@@ -81,9 +87,30 @@ TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
                           "$(PKG_CONFIG_PATH={3} pkg-config --cflags --libs {4})",
                           RELAXC_SOURCE_DIR, program, project, folder, package)});
   }
+  must_run({"sh", "-c",
+            fmt::format("cc -std=c11 -Wall -Wextra -pedantic -Werror " RELAXC_CXX_FLAGS
+                        " {0}/examples/embed/embed.c -o {1}/embed_c "
+                        "$(PKG_CONFIG_PATH={2} pkg-config --cflags --libs relaxc-c) -Wl,-rpath,{2}/..",
+                        RELAXC_SOURCE_DIR, project, folder)});
   const std::string artifact = project + "/digits.so";
   must_run({project + "/embed", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", artifact});
   CHECK(must_run({project + "/serve", artifact}) == "float32[2, 10]\n");
+  CHECK(contains(must_run({project + "/embed_c", artifact}), "probability: [16, 10]\n"));
+}
+
+// A host has its own ONNX, protobuf and LLVM in the process, before relaxc's are opened.
+TEST_CASE("a program with other versions of what relaxc uses runs beside it", "[embed]") {
+  std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix", project = build + "/crowded";
+  must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
+  fs::remove_all(project);
+  fs::create_directories(project);
+  for (const char* flags : {"-DONNX_ML=1 -DONNX_NAMESPACE=onnx -lonnx -lonnx_proto -lprotobuf", "-DPOISONED"}) {
+    must_run({"sh", "-c",
+              fmt::format("lib=$(dirname $(find {2} -name librelaxc.so)); c++ -std=c++20 {0}/tests/embed/crowded.cc -o "
+                          "{1}/crowded -I{2}/include -L$lib -lrelaxc -Wl,-rpath,$lib -rdynamic -ldl {3}",
+                          RELAXC_SOURCE_DIR, project, prefix, flags)});
+    CHECK(must_run({project + "/crowded", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx"}) == "10 classes\n");
+  }
 }
 
 TEST_CASE("plug-ins are built against an installed relaxc, and its command loads them", "[embed]") {

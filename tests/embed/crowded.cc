@@ -1,0 +1,61 @@
+// A host that has the libraries which relaxc uses already, in versions of its own. Usage: crowded MODEL
+//
+// Without POISONED it reads the model by ONNX and protobuf itself, and has other versions of LLVM opened for all. With
+// POISONED it exports functions of protobuf and LLVM by their names, which end the process when they are called.
+#include <dlfcn.h>
+#include <relaxc/relaxc.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#ifdef POISONED
+#define POISON(name, symbol)                                 \
+  extern "C" void name() __asm__(symbol);                    \
+  extern "C" void name() {                                   \
+    std::fputs("the host's " symbol " is called\n", stderr); \
+    std::abort();                                            \
+  }
+POISON(parse, "_ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE")
+POISON(register_file, "_ZN6google8protobuf8internal14AddDescriptorsEPKNS1_15DescriptorTableE")
+POISON(arena, "_ZN6google8protobuf8internal15ThreadSafeArena27AllocateAlignedWithCleanupFallbackEmPKSt9type_info")
+POISON(context, "_ZN4llvm11LLVMContextC1Ev")
+POISON(module, "_ZN4llvm6ModuleC1ENS_9StringRefERNS_11LLVMContextE")
+static int nodes_of(const char*) { return 0; }
+#else
+#include <onnx/checker.h>
+#include <onnx/onnx_pb.h>
+
+#include <fstream>
+
+static int nodes_of(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  onnx::ModelProto model;
+  if (!model.ParseFromIstream(&file)) return -1;
+  onnx::checker::check_model(model);
+  return model.graph().node_size();
+}
+#endif
+
+int main(int, char** argv) {
+  for (const char* library : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-18.so.1"})
+    dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  const int before = nodes_of(argv[1]);
+  relaxc_program* program = nullptr;
+  relaxc_session* session = nullptr;
+  relaxc_compile_options options{};
+  options.size = sizeof options;
+  options.cache = "";
+  if (relaxc_compile(argv[1], &options, &program) || relaxc_session_new(program, nullptr, &session))
+    return std::fprintf(stderr, "%s\n", relaxc_error_message()), 1;
+  static float pixels[64];
+  int64_t shape[] = {1, 1, 8, 8};
+  DLTensor input{pixels, {kDLCPU, 0}, 4, {kDLFloat, 32, 1}, shape, nullptr, 0};
+  DLManagedTensor* output = nullptr;
+  if (relaxc_run(session, nullptr, &input, 1, &output, 1))
+    return std::fprintf(stderr, "%s\n", relaxc_error_message()), 1;
+  if (nodes_of(argv[1]) != before) return 1;
+  std::printf("%d classes\n", static_cast<int>(output->dl_tensor.shape[1]));
+  output->deleter(output);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+}
