@@ -1,8 +1,8 @@
 // What lies in the folder, for keys that are hashes (vm/content_hash.h):
 //
 //   KEY.so     the artifact; its metadata has the key, too. The key is a hash of the settings, of the compiler's build
-//              and of the contents of all files that the model is read from. A use renews its time of modification.
-//   KEY.info   the model's path, the target, and what the compilation warned of
+//              and of the contents of all files that the model is read from
+//   KEY.info   the model's path, the target, and what the compilation warned of; a use renews its time of modification
 //   KEY.files  the names of a model's other files, by a hash of the settings and of the model's own content
 //   KEY.hash   a large file's hash, by its path: it holds as long as size, times and inode of the file are the same
 #include "codegen/artifact_cache.h"
@@ -234,7 +234,7 @@ class Entry {
       const std::string* key = find_value(program.executable().metadata, std::string(kKeyOfCache));
       const auto info = read_lines(at(key_, "info"));
       if (!key || *key != key_ || !info) fail({}, "'{}' is not what the cache wrote there", artifact());
-      utimensat(AT_FDCWD, artifact().c_str(), nullptr, 0);
+      utimensat(AT_FDCWD, at(key_, "info").c_str(), nullptr, 0);  // not the artifact's, which would count as a change
       for (const std::string& line : *info) {
         if (line.starts_with(kSaid)) note(line.substr(std::strlen(kSaid)));
       }
@@ -382,8 +382,10 @@ std::vector<CachedArtifact> cached_artifacts(const std::string& folder) {
     struct stat status{};
     const bool is_artifact = is_own_file(file.path()) && file.path().extension() == ".so";
     if (!is_artifact || stat(file.path().c_str(), &status) != 0) continue;
-    const auto info = read_lines(fs::path(file.path()).replace_extension(".info").string());
     CachedArtifact artifact{.path = file.path().string(), .bytes = static_cast<uint64_t>(status.st_size)};
+    const std::string note = fs::path(file.path()).replace_extension(".info").string();
+    const auto info = read_lines(note);
+    if (info && stat(note.c_str(), &status) != 0) continue;
     if (info) artifact.model = line_of(*info, "model"), artifact.target = line_of(*info, "target");
     artifact.last_use = std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec) +
                         std::chrono::duration_cast<std::chrono::system_clock::duration>(

@@ -66,7 +66,8 @@ void add_help(CLI::App& app) {
       if (found.empty()) throw CLI::ExtrasError(unknown_command(*described, word), CLI::ExitCodes::ExtrasError);
       described = found.front();
     }
-    print_text(described->help(full_name(*described)));
+    // Not App::help(), which describes the command that was given: this one.
+    print_text(described->get_formatter()->make_help(described, full_name(*described), CLI::AppFormatMode::Normal));
   });
 }
 
@@ -91,8 +92,8 @@ std::string version_report() {
   std::string opsets;
   for (const auto& [domain, newest] : newest_onnx_opsets())
     opsets += fmt::format("  {} 1 to {}\n", domain.empty() ? "ai.onnx" : domain, newest);
-  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}\n", version_text(), codegen::llvm_version(),
-                     opsets, joined(codegen::architectures()));
+  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}", version_text(), codegen::llvm_version(), opsets,
+                     joined(codegen::architectures()));
 }
 
 }  // namespace relaxc::tools

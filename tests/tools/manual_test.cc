@@ -4,25 +4,21 @@
 #include "support/version.h"
 #include "tests/folder.h"
 #include "tests/patterns.h"
-#include "tests/process.h"
+#include "tests/relaxc_command.h"
 
 #include "tests/catch.h"  // last
 
 using namespace relaxc;
 using test::contains;
 using test::Outcome;
+using test::run_relaxc;
 
 namespace {
-
-Outcome tool(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), RELAXC_TOOL);
-  return test::run_program(arguments, 60);
-}
 
 // The manual in a folder.
 struct Manual {
   test::Folder folder{"manual"};
-  Manual() { REQUIRE(tool({"manual", folder.path.string()}).exit_code == 0); }
+  Manual() { REQUIRE(run_relaxc({"manual", folder.path.string()}).exit_code == 0); }
 
   // Returns what bash offers for the last of these words.
   std::string completed(const std::vector<std::string>& words) const {
@@ -36,9 +32,9 @@ struct Manual {
   }
 };
 
-std::vector<std::string> flags_in_help(const std::string& command) {
+std::vector<std::string> long_flags_in_help(const std::string& command) {
   std::vector<std::string> flags;
-  for (const auto& match : test::matches(tool({command, "--help"}).out, "\n  (?:-[a-zA-Z],)?(--[a-z-]+)"))
+  for (const auto& match : test::matches(run_relaxc({command, "--help"}).out, "\n  (?:-[a-zA-Z],)?(--[a-z-]+)"))
     flags.push_back(match[1]);
   return flags;
 }
@@ -50,12 +46,13 @@ TEST_CASE("the manual has every command and flag", "[tools]") {
   const std::string page = manual.folder.read("relaxc.1"), zsh = manual.folder.read("_relaxc"),
                     fish = manual.folder.read("relaxc.fish");
   CHECK(contains(page, std::string("relaxc ") + kVersion));
+  const std::string plain_page = test::with_matches_replaced(page, "\\\\-", "-");  // roff's hyphens
   size_t checked = 0;
   for (const std::string command : {"run", "compile", "bench", "opt", "inspect", "explain", "cache", "fmt"}) {
     CHECK(contains(page, ".SS \\fBrelaxc " + command + "\\fR"));
-    for (const std::string& flag : flags_in_help(command)) {
+    for (const std::string& flag : long_flags_in_help(command)) {
       INFO(command << " " << flag);
-      CHECK(contains(page, test::with_matches_replaced(flag, "-", "\\\\-")));
+      CHECK(contains(plain_page, flag));
       CHECK(contains(zsh, "'" + flag + "["));
       CHECK(contains(fish, " -l " + flag.substr(2) + " "));
       CHECK(contains(manual.completed({command, flag}), flag));
