@@ -75,6 +75,10 @@ class CompiledModule {
   Program load(LoadOptions options = {}) const;
   // Writes one shared object with bytecode, weights and machine code. Throws RuntimeError when it cannot be written.
   void write(const std::string& path) const;
+  // Adds a text to the artifact, which `relaxc inspect` shows.
+  void set_metadata(const std::string& key, const std::string& text) { executable_.metadata[key] = text; }
+  // Returns the files in which constants lie, and the model's own.
+  const vm::MappedFiles& sources() const { return sources_; }
   // Returns the module after all passes.
   const IRModule& lowered() const { return lowered_; }
   const Target& target() const { return target_; }

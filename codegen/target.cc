@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/ADT/StringMap.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/ErrorHandling.h>
@@ -251,6 +252,16 @@ void initialize_llvm() {
 std::string target_forms() {
   return fmt::format("host, {}, cpu=NAME, @FILE, or a list such as triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE,file=FILE",
                      joined(kLevels));
+}
+
+std::string llvm_version() { return LLVM_VERSION_STRING; }
+
+std::vector<std::string> architectures() {
+  initialize_llvm();
+  std::vector<std::string> names;
+  for (const llvm::Target& target : llvm::TargetRegistry::targets()) names.emplace_back(target.getName());
+  std::ranges::sort(names);
+  return names;
 }
 
 std::string architecture(const Target& target) {

@@ -15,6 +15,9 @@ namespace relaxc::codegen {
 Target parse_target(std::string_view text);
 // Returns what parse_target accepts, as a list for a person.
 std::string target_forms();
+// Return LLVM's version, and the names of all architectures that it makes code for.
+std::string llvm_version();
+std::vector<std::string> architectures();
 // Returns the machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();
 

@@ -21,6 +21,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // The descriptor is open as long as the mapping lives; it is -1 after map().
   int descriptor() const { return descriptor_; }
+  const std::string& path() const { return path_; }
   // Returns whether the path currently names this file.
   bool is_at(const std::string& path) const;
   // Throws RuntimeError when the file has another size or time of modification than when it was mapped. A file that

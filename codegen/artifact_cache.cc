@@ -1,0 +1,411 @@
+// What lies in the folder, for keys that are hashes (vm/content_hash.h):
+//
+//   KEY.so     the artifact; its metadata has the key, too. The key is a hash of the settings, of the compiler's build
+//              and of the contents of all files that the model is read from
+//   KEY.info   the model's path, the target, and what the compilation warned of; a use renews its time of modification
+//   KEY.files  the names of a model's other files, by a hash of the settings and of the model's own content
+//   KEY.hash   a large file's hash, by its path: it holds as long as size, times and inode of the file are the same
+#include "codegen/artifact_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "codegen/build_id.h"
+#include "codegen/target.h"
+#include "ir/text/printer.h"
+#include "passes/tables.h"
+#include "support/guard.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/printable.h"
+#include "vm/content_hash.h"
+#include "vm/error.h"
+#include "vm/output_file.h"
+
+namespace relaxc {
+
+namespace {
+
+namespace fs = std::filesystem;
+using vm::ContentHash;
+
+constexpr const char* kKeyOfCache = "cache_key";  // of Executable::metadata
+
+// Reads a file of a few lines; nullopt where there is none.
+std::optional<std::vector<std::string>> read_lines(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  const std::string text = read_text(path);
+  return map_each(parts_of(text, '\n'), [](std::string_view line) { return std::string(line); });
+}
+
+// Returns the rest of the line that begins with the word.
+std::string line_of(const std::vector<std::string>& lines, const std::string& word) {
+  for (const std::string& line : lines) {
+    if (line.starts_with(word + " ")) return line.substr(word.size() + 1);
+  }
+  return "";
+}
+
+// Hashes files. Those of more than a megabyte are not read again as long as nothing about them has changed.
+class FileHashes {
+ public:
+  explicit FileHashes(std::string folder) : folder_(std::move(folder)) {}
+
+  std::string of(const std::string& path) const {
+    struct stat status{};
+    constexpr int64_t kSmall = 1 << 20;
+    if (stat(path.c_str(), &status) != 0 || status.st_size < kSmall) return vm::hash_of_file(path);
+    const std::string note =
+        fmt::format("{}/{}.hash", folder_, ContentHash().add(fs::absolute(path).string()).digest());
+    const std::string identity = identity_of(status);
+    const auto known = read_lines(note);
+    if (known && known->size() >= 2 && known->at(0) == identity) return known->at(1);
+    std::string hash = vm::hash_of_file(path);
+    if (is_settled(status)) keep(note, fmt::format("{}\n{}\n", identity, hash));
+    return hash;
+  }
+
+ private:
+  static std::string identity_of(const struct stat& file) {
+    return fmt::format("{} {} {} {}.{} {}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
+                       file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
+  }
+  // A file that was written a moment ago may be written again without another time: clocks of file systems tick slowly.
+  static bool is_settled(const struct stat& file) {
+    constexpr int64_t kSeconds = 2;
+    return time(nullptr) - std::max(file.st_mtim.tv_sec, file.st_ctim.tv_sec) >= kSeconds;
+  }
+  static void keep(const std::string& path, const std::string& text) {
+    try {
+      vm::write_file(path, text);
+    } catch (const RuntimeError&) {  // the folder does not exist yet, or the disk is full: it is read again
+    }
+  }
+  std::string folder_;
+};
+
+// Returns whether the result of a compilation under these settings may be kept.
+bool may_keep(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
+  const RunnerOptions defaults;
+  const RunnerOptions& runner = settings.runner;
+  const bool shows = !runner.print_after.empty() || !runner.dump_dir.empty() || runner.time_passes;
+  const bool differs = !runner.stop_after.empty() || runner.bisect_limit != defaults.bisect_limit ||
+                       runner.verify_each != defaults.verify_each;
+  const bool has_rules = settings.kernels || !settings.schedules.empty();
+  const bool listens = settings.decided || settings.scheduled || settings.claimed || settings.unconverted;
+  const bool knows_rules = !has_rules || !cache.rule_files.empty();
+  const bool is_compiled = !path.ends_with(".so") && !settings.interpret;
+  return !cache.folder.empty() && is_compiled && !shows && !differs && !listens && knows_rules &&
+         tables_of(settings).identity();
+}
+
+// Returns the hash of all that the result depends on, beside the model's files.
+std::string key_of_settings(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
+  // A setting that is added has to be named here, and in the hash if it changes the result. may_keep() looks at those
+  // that listen, and rules are in files.
+  const auto& [jobs, opt_level, reuse, schedules, report, progress, decided, scheduled, kernels, claimed, winograd,
+               gather, check_bounds, function, tables] = static_cast<const PassSettings&>(settings);
+  ContentHash hash;
+  hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
+  hash.add(split_text_path(path).module).add(settings.passes).add(function);
+  hash.add(fmt::format("{} {} {} {} {}", opt_level, winograd, static_cast<int>(gather), check_bounds, settings.strict));
+  for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
+  auto add_types = [&](const std::map<std::string, Type>& types) {
+    hash.add(fmt::format("{} types", types.size()));
+    for (const auto& [name, type] : types) hash.add(name).add(print_type(type));
+  };
+  add_types(settings.types);
+  if (is_text_path(split_text_path(path).file)) add_types(settings.input_types);
+  for (const auto& [name, tensor] : settings.params) {
+    const auto* bytes = static_cast<const std::byte*>(tensor.raw());
+    hash.add(name).add(to_string(tensor.dtype())).add(joined(tensor.shape(), ","));
+    hash.add(std::span(bytes, static_cast<size_t>(tensor.bytes())));
+  }
+  hash.add(*tables_of(settings).identity());
+  auto add_files = [&](const std::vector<std::string>& files) {
+    hash.add(fmt::format("{} files", files.size()));
+    for (const std::string& file : files) hash.add(file).add(vm::hash_of_file(file));
+  };
+  add_files(cache.rule_files);
+  add_files(settings.linked);
+  add_files(map_each(settings.libraries, [](const auto& library) { return library->path(); }));
+  return hash.digest();
+}
+
+// Returns the files beside a text that it reads constants from; nullopt where that is not plain to see.
+std::optional<std::vector<std::string>> files_beside_text(const std::string& text, const std::string& path) {
+  constexpr std::string_view kCall = "load_safetensors(";
+  std::vector<std::string> files;
+  for (size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at)) {
+    at += kCall.size();
+    const char quote = at < text.size() ? text[at] : '\0';
+    const size_t end = text.find(quote, at + 1);
+    const bool is_plain = (quote == '"' || quote == '\'') && end != std::string::npos;
+    const std::string name = is_plain ? text.substr(at + 1, end - at - 1) : "";
+    if (!is_plain || name.find('\\') != std::string::npos) return std::nullopt;
+    files.push_back((fs::path(path).parent_path() / name).string());
+  }
+  return files;
+}
+
+// What a compilation tells, to be told again.
+struct Said {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  void add(const std::string& text) {
+    std::lock_guard lock(mutex);
+    for (std::string_view line : parts_of(text, '\n')) lines.emplace_back(line);
+  }
+};
+
+// Throws where somebody else could put machine code into the folder.
+void check_folder(const std::string& folder) {
+  struct stat status{};
+  if (stat(folder.c_str(), &status) != 0) throw_runtime_error("the folder '{}' cannot be read", folder);
+  const bool is_own = status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  if (!is_own)
+    throw_runtime_error("other users may write to the folder '{}' of artifacts; chmod go-w lets it be used", folder);
+}
+
+void make_private_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder, ignored)) return;
+  const std::string parent = fs::path(folder).parent_path().string();
+  if (!parent.empty()) vm::make_folder(parent);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw_runtime_error("cannot make the folder '{}': {}", folder, std::strerror(errno));
+}
+
+bool is_key(const std::string& text) {
+  return text.size() == 32 && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+// Returns whether this is a name of a file that the cache writes.
+bool is_own_file(const fs::path& path) {
+  const std::string suffix = path.extension().string();
+  const bool is_known = suffix == ".so" || suffix == ".info" || suffix == ".files" || suffix == ".hash";
+  return is_known && is_key(path.stem().string());
+}
+
+// Returns the settings with callbacks that note what is said, too.
+CompileSettings listening(const CompileSettings& settings, const std::shared_ptr<Said>& said) {
+  CompileSettings result = settings;
+  result.warn = [said, warn = settings.warn](const Diagnostic& warning) {
+    said->add(to_string(warning));
+    if (warn) warn(warning);
+  };
+  if (settings.report) {
+    result.report = [said, report = settings.report](const std::string& line) {
+      said->add(line);
+      report(line);
+    };
+  }
+  return result;
+}
+
+// One model in the cache.
+class Entry {
+ public:
+  Entry(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache)
+      : path_(path), file_(split_text_path(path).file), cache_(cache), hashes_(cache.folder) {
+    settings_key_ = key_of_settings(path, settings, cache);
+    model_key_ = ContentHash().add(settings_key_).add(hashes_.of(file_)).digest();
+    if (const auto others = read_lines(at(model_key_, "files"))) key_ = key_with(*others);
+  }
+
+  std::string artifact() const { return at(key_, "so"); }
+
+  // Returns the program where it is there, after telling what its compilation said.
+  std::optional<Program> load(const LoadOptions& options) const {
+    std::error_code ignored;
+    if (key_.empty() || !fs::exists(artifact(), ignored)) return std::nullopt;
+    try {
+      check_folder(cache_.folder);
+      Program program = Program::load(artifact(), options);
+      program.check_weights();
+      const std::string* key = find_value(program.executable().metadata, std::string(kKeyOfCache));
+      const auto info = read_lines(at(key_, "info"));
+      if (!key || *key != key_ || !info) fail({}, "'{}' is not what the cache wrote there", artifact());
+      utimensat(AT_FDCWD, at(key_, "info").c_str(), nullptr, 0);  // not the artifact's, which would count as a change
+      for (const std::string& line : *info) {
+        if (line.starts_with(kSaid)) note(line.substr(std::strlen(kSaid)));
+      }
+      return program;
+    } catch (const CompileError& error) {
+      note_unused(error.diagnostics().front().message);
+    } catch (const RuntimeError& error) {
+      note_unused(error.what());
+    }
+    return std::nullopt;
+  }
+
+  // Keeps the artifact and returns the program in it; nullopt where that fails, which is no reason to stop.
+  std::optional<Program> store(CompiledModule& module, const Said& said, const LoadOptions& options) {
+    try {
+      const auto others = other_files(module);
+      if (!others) return std::nullopt;
+      // The model may have been replaced while it was compiled.
+      if (ContentHash().add(settings_key_).add(hashes_.of(file_)).digest() != model_key_) return std::nullopt;
+      make_private_folder(cache_.folder);
+      check_folder(cache_.folder);
+      key_ = key_with(*others);
+      module.set_metadata(kKeyOfCache, key_);
+      std::string info = fmt::format("model {}\ntarget {}\n",
+                                     printable(fs::absolute(path_).string(), std::string::npos), module.target().cpu);
+      for (const std::string& line : said.lines) info += kSaid + line + "\n";
+      vm::write_file(at(key_, "info"), info);
+      module.write(artifact());
+      vm::write_file(at(model_key_, "files"), joined(*others, "\n"));
+      Program program = Program::load(artifact(), options);
+      trim();
+      return program;
+    } catch (const CompileError& error) {
+      note(fmt::format("note: the artifact is not kept in the cache: {}", error.diagnostics().front().message));
+    } catch (const RuntimeError& error) {
+      note(fmt::format("note: the artifact is not kept in the cache: {}", error.what()));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr const char* kSaid = "said ";
+  std::string at(const std::string& key, const char* suffix) const {
+    return fmt::format("{}/{}.{}", cache_.folder, key, suffix);
+  }
+  void note(const std::string& line) const {
+    if (cache_.note) cache_.note(line);
+  }
+  void note_unused(const std::string& why) const {
+    note(fmt::format("note: an artifact in the cache is not used, and the model is compiled again: {}", why));
+  }
+
+  // Returns the key for these other files of the model; "" where one of them cannot be read.
+  std::string key_with(const std::vector<std::string>& others) const {
+    ContentHash hash;
+    hash.add(model_key_);
+    try {
+      for (const std::string& file : others) {
+        if (!file.empty()) hash.add(hashes_.of((folder() / file).string()));
+      }
+    } catch (const RuntimeError&) {
+      return "";
+    }
+    return hash.digest();
+  }
+  fs::path folder() const { return fs::path(file_).parent_path(); }
+
+  // Returns the other files that the model was read from, below its folder; nullopt where they are not known.
+  std::optional<std::vector<std::string>> other_files(const CompiledModule& module) const {
+    std::vector<std::string> files;
+    if (is_text_path(file_)) {
+      const auto beside = files_beside_text(read_text(file_), file_);
+      if (!beside) return std::nullopt;
+      files = *beside;
+    } else {
+      for (const auto& source : module.sources()) files.push_back(source->path());
+    }
+    std::vector<std::string> result;
+    for (const std::string& file : files) {
+      if (file == file_) continue;
+      result.push_back(fs::path(file).lexically_relative(folder().empty() ? "." : folder()).string());
+      if (result.back().empty() || result.back().find('\n') != std::string::npos) return std::nullopt;
+    }
+    return result;
+  }
+
+  // Removes artifacts, the one whose last use is the oldest first, until the others are small enough. The newest stays.
+  void trim() const {
+    uint64_t bytes = 0;
+    for (const CachedArtifact& artifact : cached_artifacts(cache_.folder)) {
+      bytes += artifact.bytes;
+      if (bytes <= cache_.most_bytes || artifact.path == this->artifact()) continue;
+      std::error_code ignored;
+      fs::remove(artifact.path, ignored);
+      fs::remove(fs::path(artifact.path).replace_extension(".info"), ignored);
+    }
+  }
+
+  const std::string& path_;
+  const std::string file_;
+  const ArtifactCache& cache_;
+  const FileHashes hashes_;
+  std::string settings_key_, model_key_, key_;
+};
+
+// Returns the size of the weights, which are the most of an artifact.
+uint64_t bytes_of_weights(const CompiledModule& module) {
+  uint64_t bytes = 0;
+  for (const Tensor& constant : module.executable().constants) bytes += static_cast<uint64_t>(constant.bytes());
+  return bytes;
+}
+
+}  // namespace
+
+CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
+                          LoadOptions options) {
+  if (!may_keep(path, settings, cache)) return {load_program(path, settings, std::move(options))};
+  std::optional<Entry> entry;
+  try {
+    entry.emplace(path, settings, cache);
+  } catch (const RuntimeError&) {  // a file cannot be read, and the compilation says so
+    return {load_program(path, settings, std::move(options))};
+  }
+  if (std::optional<Program> program = entry->load(options)) return {std::move(*program), true, entry->artifact()};
+  auto said = std::make_shared<Said>();
+  CompiledModule module = compile_file(path, listening(settings, said));
+  if (bytes_of_weights(module) < cache.most_bytes) {
+    if (std::optional<Program> program = entry->store(module, *said, options))
+      return {std::move(*program), false, entry->artifact()};
+  }
+  return {module.load(std::move(options))};
+}
+
+std::string default_cache_folder() {
+  if (const char* stated = std::getenv("RELAXC_CACHE")) return stated;
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache && *cache == '/') return std::string(cache) + "/relaxc/artifacts";  // others are to be ignored
+  return home && *home == '/' ? std::string(home) + "/.cache/relaxc/artifacts" : "";
+}
+
+std::vector<CachedArtifact> cached_artifacts(const std::string& folder) {
+  std::vector<CachedArtifact> result;
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
+    struct stat status{};
+    const bool is_artifact = is_own_file(file.path()) && file.path().extension() == ".so";
+    if (!is_artifact || stat(file.path().c_str(), &status) != 0) continue;
+    CachedArtifact artifact{.path = file.path().string(), .bytes = static_cast<uint64_t>(status.st_size)};
+    const std::string note = fs::path(file.path()).replace_extension(".info").string();
+    const auto info = read_lines(note);
+    if (info && stat(note.c_str(), &status) != 0) continue;
+    if (info) artifact.model = line_of(*info, "model"), artifact.target = line_of(*info, "target");
+    artifact.last_use = std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec) +
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                            std::chrono::nanoseconds(status.st_mtim.tv_nsec));
+    result.push_back(std::move(artifact));
+  }
+  std::ranges::sort(result, std::greater(), [](const CachedArtifact& a) { return std::pair(a.last_use, a.path); });
+  return result;
+}
+
+uint64_t clear_cache(const std::string& folder) {
+  uint64_t bytes = 0;
+  for (const CachedArtifact& artifact : cached_artifacts(folder)) bytes += artifact.bytes;
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
+    if (is_own_file(file.path())) files.push_back(file.path());
+  }
+  for (const fs::path& file : files) fs::remove(file, error);
+  return bytes;
+}
+
+}  // namespace relaxc

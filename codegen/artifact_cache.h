@@ -1,0 +1,55 @@
+// <relaxc/artifact_cache.h>: compiled models in a folder, so that the same model is compiled once:
+//
+//   relaxc::ArtifactCache cache{.folder = relaxc::default_cache_folder()};
+//   relaxc::Session session(relaxc::load_cached("model.onnx", settings, cache).program);
+//
+// Equal are models whose files have the same content, external data included, under the same settings, for the same
+// target with its features and figures, and by the same build of the compiler and of LLVM.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace relaxc {
+
+struct ArtifactCache {
+  std::string folder = {};                  // "": nothing is kept
+  uint64_t most_bytes = uint64_t{4} << 30;  // of all artifacts; those whose last use is the oldest go first
+  // The files from which schedules and kernels of the settings were read: their content counts. Where there are such
+  // rules and this is empty, nothing is kept.
+  std::vector<std::string> rule_files = {};
+  // Is called with lines for a person: what the compilation of a cached artifact said, and why one is not used or kept.
+  std::function<void(const std::string&)> note = nullptr;
+};
+
+struct CachedProgram {
+  Program program;
+  bool was_cached = false;
+  std::string artifact = {};  // in the folder; "" where none was kept
+};
+
+// Returns what compile_file(path, settings).load(options) returns. It only compiles where a setting asks for something
+// to be seen, such as dumps, decisions or the interpreter, and where rows of a host program are among the tables, of
+// which nothing can be known. Safe for several processes, as artifacts appear whole, by rename. The folder must belong
+// to the user, and nobody else may write there.
+CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
+                          LoadOptions options = {});
+
+// Returns $RELAXC_CACHE where it is set ("": no cache), else relaxc/artifacts in $XDG_CACHE_HOME or ~/.cache.
+std::string default_cache_folder();
+
+struct CachedArtifact {
+  std::string path, model, target;
+  uint64_t bytes = 0;
+  std::chrono::system_clock::time_point last_use;
+};
+// Returns the artifacts in the folder, the one that was used last first.
+std::vector<CachedArtifact> cached_artifacts(const std::string& folder);
+// Removes all that load_cached() keeps in the folder, and nothing else. Returns the bytes of the artifacts.
+uint64_t clear_cache(const std::string& folder);
+
+}  // namespace relaxc
