@@ -7,6 +7,7 @@
 #include "tools/given_shapes.h"
 #include "tools/in_turn.h"
 #include "tools/profile.h"
+#include "tools/progress_line.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -16,6 +17,7 @@ namespace {
 struct BenchOptions {
   std::string model, json, trace;
   CompilerOptions compiler;
+  CacheOptions cache;
   InputOptions inputs;
   int threads = 0, runs = 50, warmup = 5;
   double seconds = 10;
@@ -38,19 +40,6 @@ Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> 
   return {compiled.kernels(), Session(program, {.pool = std::move(pool)}), name};
 }
 
-std::string json_of(const std::vector<double>& sorted, double compile_s, const std::optional<InTurn>& in_turn,
-                    const std::string& profile) {
-  std::string compared = profile.empty() ? "" : ", \"profile\": " + profile;
-  if (in_turn)
-    compared += fmt::format(
-        ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
-        "\"kernels_differ\": {}",
-        in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
-  return fmt::format(
-      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}{}}}\n",
-      median_of(sorted), sorted.front(), sorted.back(), sorted.size(), compile_s, compared);
-}
-
 // Returns the file, compiled without what the flags add to it. Throws a CompileError where it needs them.
 Measured measured_without_flags(const BenchOptions& options, const CompileSettings& with,
                                 std::shared_ptr<vm::TaskPool> pool) {
@@ -69,20 +58,56 @@ struct Started {
   Measured session;
   std::vector<vm::Value> inputs;
   double compile_s;
+  bool was_cached;
   Program program;
 };
 Started started(const BenchOptions& options, const CompileSettings& settings,
                 const std::shared_ptr<vm::TaskPool>& pool) {
   double start = now_ms();
   std::optional<CompiledModule> compiled;
-  if (!options.model.ends_with(".so")) compiled = compile_file(options.model, settings);
-  Program program = compiled ? compiled->load() : load_program(options.model, settings);
+  const bool needs_programs = !flags_to_compare(options).empty();  // which an artifact does not hold
+  if (needs_programs) compiled = compile_file(options.model, settings);
+  CachedProgram loaded = compiled
+                             ? CachedProgram{compiled->load()}
+                             : load_cached(options.model, settings, options.cache.get(options.compiler, options.model));
+  Program program = std::move(loaded.program);
   double compile_s = (now_ms() - start) / 1000;
+  progress_line().end();
   const vm::Function& function = program.function(settings.function);
   Measured session{{}, Session(program, {.pool = pool}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
   for (int i = 0; i < options.warmup; ++i) session.run(inputs);
-  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s, std::move(program)};
+  return {settings,  std::move(compiled), std::move(session), std::move(inputs),
+          compile_s, loaded.was_cached,   std::move(program)};
+}
+
+std::vector<double> timed_runs(const BenchOptions& options, Started& it) {
+  std::vector<double> times;
+  constexpr double kIntervalMs = 100;
+  const double begin = now_ms();
+  double shown = begin;
+  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
+    times.push_back(it.session.run(it.inputs));
+    if (now_ms() - shown < kIntervalMs) continue;
+    progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));
+    shown = now_ms();
+  }
+  progress_line().end();
+  return times;
+}
+
+std::string json_of(const std::vector<double>& sorted, const Started& it, const std::optional<InTurn>& in_turn,
+                    const std::string& profile) {
+  std::string compared = profile.empty() ? "" : ", \"profile\": " + profile;
+  if (in_turn)
+    compared += fmt::format(
+        ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
+        "\"kernels_differ\": {}",
+        in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
+  return fmt::format(
+      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}, "
+      "\"from_cache\": {}{}}}\n",
+      median_of(sorted), sorted.front(), sorted.back(), sorted.size(), it.compile_s, it.was_cached, compared);
 }
 
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
@@ -120,6 +145,7 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
 int run(const BenchOptions& stated) {
   BenchOptions options = stated;
   options.inputs = stated.inputs.with_buffer_names(stated.model);
+  options.inputs.fix_dims(options.model, options.compiler);
   check_output(options.json, options.model);
   check_output(options.trace, options.model);
   if (options.json == "-" && options.trace == "-")
@@ -127,23 +153,21 @@ int run(const BenchOptions& stated) {
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
-  auto& [settings, compiled, session, inputs, compile_s, _] = it;
-  std::vector<double> times;
-  double begin = now_ms();
-  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i)
-    times.push_back(session.run(inputs));
+  const std::vector<vm::Value>& inputs = it.inputs;
+  std::vector<double> times = timed_runs(options, it);
   std::ranges::sort(times);
   if (options.json != "-") {
     for (const vm::Value& input : inputs) print_message("input {}\n", describe(input));
-    print_message("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
-                  compile_s, median_of(times), times.front(), times.back(), times.size());
+    print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
+                  it.compile_s, it.was_cached ? " (from the cache)" : "", median_of(times), times.front(), times.back(),
+                  times.size());
   }
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
   std::optional<Profile> profile;
   if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
   if (!options.json.empty())
-    write_text(options.json, json_of(times, compile_s, in_turn, profile ? profile->json(kProfiledRuns) : ""));
+    write_text(options.json, json_of(times, it, in_turn, profile ? profile->json(kProfiledRuns) : ""));
   if (options.profile && options.json != "-") print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
   return kRight;
@@ -156,16 +180,22 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("bench", "time runs of a model or artifact");
   command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
   options->inputs.add_to(*command);
-  command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
+  options->inputs.add_fix_dims(*command);
+  add_threads(*command, options->threads);
   command->add_option("--runs", options->runs, "the largest number of timed runs")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number_in(1, kMostRuns))
       ->capture_default_str();
-  command->add_option("--warmup", options->warmup, "runs before the timed ones")->capture_default_str();
-  command->add_option("--seconds", options->seconds, "stop after that time")->capture_default_str();
+  command->add_option("--warmup", options->warmup, "runs before the timed ones")
+      ->check(whole_number_in(0, kMostRuns))
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "stop after that time")
+      ->check(number_from(0))
+      ->capture_default_str();
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");
   command->add_option("--trace", options->trace, "write these runs there as trace events, for https://ui.perfetto.dev");
+  options->cache.add_to(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc bench model.onnx --dim batch=1 --threads 2");
   command->callback([options, &exit_code] { exit_code = run(*options); });

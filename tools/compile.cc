@@ -17,6 +17,7 @@
 #include "tir/schedule/script.h"
 #include "tir/schedule/tuning_database.h"
 #include "tools/kernel_calls.h"
+#include "tools/progress_line.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
 
@@ -207,7 +208,12 @@ int run(const CompileCommand& options) {
   std::string line =
       fmt::format("{}: {} kernels for {}\n", options.output, compiled.kernels().size(), compiled.target().cpu);
   // When the artifact goes to standard output, a line after it would damage it.
-  vm::is_standard_output(options.output) ? print_error("{}", line) : print_message("{}", line);
+  progress_line().end();
+  if (vm::is_standard_output(options.output)) {
+    print_note("{}", line);
+  } else if (!console().quiet) {
+    print_message("{}", line);
+  }
   return kRight;
 }
 
@@ -224,8 +230,7 @@ void add_compile(CLI::App& app, int& exit_code) {
     for (const codegen::Backend::Text& text : backend.texts) levels.push_back(text.level);
   }
   command->add_option("--emit", options->emit, "print a level instead")->check(CLI::IsMember(levels));
-  command->add_option("--dim", options->compiler.fixed_dims,
-                      "NAME=VALUE, compile for this value of a symbolic dim only");
+  options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc compile model.onnx -o model.so\n         relaxc compile model.onnx --emit=tir");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -344,6 +344,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx or .py)")->required();
   command->add_flag("--claims", options->claims,
                     "all reasons of --kernels and --backend against each node; otherwise the nearest of each");
+  options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc explain model.onnx --claims --kernels softmax.py");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -36,8 +36,8 @@ std::optional<CompileSettings> settings_for_inputs(const std::string& model, con
 }
 
 void note_given_shapes(const std::string& why) {
-  print_error("note: this run is compiled for the shapes of its inputs; for all shapes: {}\n",
-              why.substr(0, why.find('\n')));
+  print_note("note: this run is compiled for the shapes of its inputs; for all shapes: {}\n",
+             why.substr(0, why.find('\n')));
 }
 
 }  // namespace relaxc::tools

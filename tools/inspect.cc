@@ -306,6 +306,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("inspect", "say what a model, module or artifact holds");
   command->add_option("file", options->file, "the file (.onnx, .py or .so)")->required();
   command->add_flag("--json", options->json, "print it as JSON");
+  options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc inspect model.onnx");
   command->callback([options, &exit_code] { exit_code = run(*options); });

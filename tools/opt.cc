@@ -159,7 +159,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
       find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings,
-                   difference, [](const std::string& line) { print_error("{}\n", line); });
+                   difference, [](const std::string& line) { print_note("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;
@@ -182,6 +182,7 @@ int run(const OptOptions& options) {
   if (options.model.empty()) throw CLI::ValidationError("give a file, or one of " + joined(kLists, &List::flag));
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
+  settings.dims = parse_dims(options.inputs.dims);
   print_text(print_module(run_pipeline(read_scheduled_module(options.model, settings), settings)));
   return kRight;
 }
@@ -198,8 +199,7 @@ void add_opt(CLI::App& app, int& exit_code) {
                     "find the pass and the tensor program that make the results of a run wrong (docs/relaxc.md)");
   command->add_option("--reference", options->reference, "for --bisect: a folder of input_N.pb and output_N.pb")
       ->check(CLI::ExistingDirectory);
-  command->add_option("--rtol", options->rtol, "for --bisect: allowed relative error")->capture_default_str();
-  command->add_option("--atol", options->atol, "for --bisect: allowed absolute error")->capture_default_str();
+  add_tolerances(*command, options->rtol, options->atol, "for --bisect: ");
   options->inputs.add_to(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");

@@ -308,9 +308,10 @@ void add_reduce(CLI::App& app, int& exit_code) {
   command->add_option("--test", options->test,
                       "a command that exits with 0 when the model, whose path stands for {}, still fails");
   command->add_option("--message", options->message, "the failure is an error that contains this text");
-  command->add_option("--rtol", options->rtol, "allowed relative error")->capture_default_str();
-  command->add_option("--atol", options->atol, "allowed absolute error")->capture_default_str();
-  command->add_option("--limit", options->limit, "seconds that a run may take")->capture_default_str();
+  add_tolerances(*command, options->rtol, options->atol);
+  command->add_option("--limit", options->limit, "seconds that a run may take")
+      ->check(number_from(0.001))
+      ->capture_default_str();
   command->add_option("--run-flag", options->run_flags, "a flag for each relaxc run, as --run-flag=--passes=legalize");
   command->footer("Example: relaxc reduce model.onnx --reference test_data_set_0 -o small");
   command->callback([options, &exit_code] { exit_code = reduce(*options); });

@@ -9,6 +9,7 @@
 
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "tools/progress_line.h"
 #include "tools/tool.h"
 #include "vm/error.h"
 
@@ -84,11 +85,14 @@ void handle_segmentation_faults() {}
 
 // Returns the exit code of --help and of wrong usage.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() != 0) {
+    print_error("{}", usage_error(app, error));
+    return kUsage;
+  }
   std::ostringstream out, err;
-  int status = app.exit(error, out, err);
+  app.exit(error, out, err);
   print_text(out.str());
-  print_error("{}", err.str());
-  return status == 0 ? kRight : kUsage;
+  return kRight;
 }
 
 int run(int argc, char** argv) {
@@ -101,6 +105,9 @@ int run(int argc, char** argv) {
       "relaxc COMMAND --help says more.");
   std::string target = "host";
   bool print_target = false;
+  app.require_subcommand(0, 1);  // a file may have the name of a command
+  app.set_version_flag("--version", version_report,
+                       "print the versions of relaxc, LLVM and ONNX opsets, and the targets");
   app.add_option("--target", target, "the target that --print-target describes (docs/targets.md)")
       ->capture_default_str();
   app.add_flag("--print-target", print_target,
@@ -114,6 +121,11 @@ int run(int argc, char** argv) {
   add_inspect(app, exit_code);
   add_reduce(app, exit_code);
   add_text(app, exit_code);
+  add_cache(app, exit_code);
+  add_help(app);
+  add_console_flags(app);
+  for (CLI::App* command : app.get_subcommands(nullptr)) add_console_flags(*command);
+  const ProgressScope progress;
   try {
     app.parse(argc, argv);
     if (print_target) {

@@ -4,6 +4,7 @@
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "tools/given_shapes.h"
+#include "tools/progress_line.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -14,6 +15,7 @@ namespace {
 struct RunOptions {
   std::string model;
   CompilerOptions compiler;
+  CacheOptions cache;
   InputOptions inputs;
   int threads = 0;
   std::string test_data, output_dir, format = "npy";
@@ -65,7 +67,8 @@ struct Results {
   std::vector<NamedValue> values;
 };
 Results results_of(const RunOptions& options, const CompileSettings& settings) {
-  Program program = load_program(options.model, settings);
+  Program program = load_cached(options.model, settings, options.cache.get(options.compiler, options.model)).program;
+  progress_line().end();
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
   std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs, settings.dims)
@@ -81,6 +84,7 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
 int run(const RunOptions& stated) {
   RunOptions options = stated;
   options.inputs = stated.inputs.with_buffer_names(stated.model);
+  options.inputs.fix_dims(options.model, options.compiler);
   const CompileSettings settings = settings_of(options);
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
@@ -107,20 +111,21 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", "run a model (.onnx), a module (.py) or an artifact (.so)");
   command->add_option("model", options->model, "the file")->required();
   options->inputs.add_to(*command);
-  command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
+  options->inputs.add_fix_dims(*command);
+  add_threads(*command, options->threads);
   command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
   command->add_option("--format", options->format, "the format of written outputs")
       ->check(CLI::IsMember({"npy", "pb"}))
       ->capture_default_str();
   command->add_option("--test-data", options->test_data,
                       "folder with input_0.pb ... and output_0.pb ... to compare with");
-  command->add_option("--rtol", options->rtol, "allowed relative error")->capture_default_str();
-  command->add_option("--atol", options->atol, "allowed absolute error")->capture_default_str();
+  add_tolerances(*command, options->rtol, options->atol);
   command->add_flag(
       "--interpret", options->interpret,
       "run kernels in the interpreter, which checks all indices and reads (docs/relaxc.md); with --passes "
       "after these, else after legalize");
   command->add_flag("--profile", options->profile, "print the time of each kernel");
+  options->cache.add_to(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc run model.onnx --input x=x.npy --output-dir out");
   command->callback([options, command, &exit_code] {

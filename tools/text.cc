@@ -46,7 +46,7 @@ std::string canonical(const TextOptions& options) {
   if (has_steps || holds_schedules(options.file)) {
     if (options.in_place)
       fail({}, "'{}' holds schedules, which would be lost: keep them in a file of their own", options.file);
-    print_error("warning: the schedules in '{}' are not printed\n", options.file);
+    print_note("warning: the schedules in '{}' are not printed\n", options.file);
   }
   return print_module(read_module(options.file, options.settings()), print);
 }
@@ -136,7 +136,7 @@ void add_text(CLI::App& app, int& exit_code) {
   formatter
       ->add_option("--inline", options->inline_elements,
                    "print constants of at most this many elements in full (16; without --constants all of a text)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()));
   formatter->add_flag("-i,--in-place", options->in_place, "write the text back to the file");
   add_plugins(*formatter, options->plugins);
   formatter->footer("Example: relaxc fmt model.onnx --constants model.safetensors > model.py");

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "codegen/open_types.h"
@@ -18,6 +20,7 @@
 #include "support/lists.h"
 #include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
+#include "tools/progress_line.h"
 #include "vm/npy.h"
 
 namespace relaxc::tools {
@@ -48,9 +51,34 @@ void check_output(const std::string& output, const std::string& input) {
     throw CLI::ValidationError(fmt::format("'{}' is the input and would be replaced; name another output", output));
 }
 
-void write_text(const std::string& path, std::string_view text) {
-  if (path == "-") return print_text(text);
-  vm::write_file(path, text);
+CLI::Validator whole_number_in(int64_t least, int64_t most) {
+  auto check = [=](std::string& text) -> std::string {
+    const bool is_negative = text.starts_with('-');
+    std::optional<int64_t> number = text::whole_number(std::string_view(text).substr(is_negative ? 1 : 0));
+    if (number && is_negative) number = -*number;
+    if (number && *number >= least && *number <= most) return "";
+    return fmt::format("'{}': expected a whole number from {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator number_from(double least) {
+  auto check = [=](std::string& text) -> std::string {
+    double number = 0;
+    if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= least) return "";
+    return fmt::format("'{}': expected a number from {}", text, least);
+  };
+  return CLI::Validator(check, "");
+}
+
+void add_threads(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "threads that run kernels (0: all cores)")
+      ->check(whole_number_in(0, kMostThreads));
+}
+
+void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what) {
+  app.add_option("--rtol", rtol, what + "allowed relative error")->check(number_from(0))->capture_default_str();
+  app.add_option("--atol", atol, what + "allowed absolute error")->check(number_from(0))->capture_default_str();
 }
 
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
@@ -97,7 +125,8 @@ void CompilerOptions::add_to(CLI::App& app) {
                  "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
-  app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
+  app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)")
+      ->check(whole_number_in(0, kMostThreads));
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_option("--schedules", schedules,
                  "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
@@ -122,13 +151,18 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--print-after", print_after, "print the module after these passes or pipelines (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
   app.add_option("--stop-after", settings.runner.stop_after, "the last pass or pipeline to run");
-  app.add_option("--bisect-limit", settings.runner.bisect_limit, "run only that many passes");
+  app.add_option("--bisect-limit", settings.runner.bisect_limit, "run only that many passes")
+      ->check(whole_number_in(0, kMostRuns));
   app.add_flag("--time-passes", settings.runner.time_passes, "print the time of each pass, summed over programs");
   app.add_option("--verify-each", verify_each,
                  "verify after each pass, after each group of passes over programs, or never")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"pass", "group", "never"}).description(""))
       ->capture_default_str();
+}
+
+void CompilerOptions::add_dims(CLI::App& app) {
+  app.add_option("--dim", fixed_dims, "NAME=VALUE, the size of a symbolic dim: it is compiled for this size only");
 }
 
 static bool has_schedule_rules(const std::string& text) {
@@ -222,6 +256,14 @@ static bool is_type(const std::string&, const std::string& text) {
   return end != std::string::npos && text[end] != '=';
 }
 
+std::vector<std::string> CompilerOptions::rule_files(const std::string& model) const {
+  std::vector<std::string> files = kernels;
+  if (!schedules.empty()) files.push_back(schedules);
+  const std::string model_file = split_text_path(model).file;
+  if (holds_schedules(model) && !std::ranges::count(files, model_file)) files.push_back(model_file);
+  return files;
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
@@ -241,10 +283,8 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
                               : verify_each == "never" ? VerifyEach::kNever
                                                        : VerifyEach::kGroup;
   for (std::string_view name : parts_of(print_after, ',')) result.runner.print_after.emplace_back(name);
-  std::vector<std::string> files = kernels;
-  if (!schedules.empty()) files.push_back(schedules);
+  const std::vector<std::string> files = rule_files(model);
   const std::string model_file = split_text_path(model).file;
-  if (holds_schedules(model) && !std::ranges::count(files, model_file)) files.push_back(model_file);
   result.runner.flags = flags_of_passes(files);
   std::vector<KernelRule> rules;
   std::vector<std::string> notes;
@@ -266,16 +306,17 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
                       std::back_inserter(rules));
   }
   check_names(rules);
-  for (const std::string& note : notes) print_error("{}\n", note);
-  for (const Diagnostic& warning : warnings.all()) print_error("{}", to_string(warning));
+  for (const std::string& note : notes) print_note("{}\n", note);
+  for (const Diagnostic& warning : warnings.all()) print_note("{}", to_string(warning));
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty() || result.kernels)
-    result.report = [](const std::string& line) { print_error("{}\n", line); };
+    result.report = [](const std::string& line) { print_note("{}\n", line); };
   // A model may be compiled more than once (tools/given_shapes.h).
   result.warn = [seen = std::make_shared<std::set<std::string>>()](const Diagnostic& warning) {
     std::string text = to_string(warning);
-    if (seen->insert(text).second) print_error("{}", text);
+    if (seen->insert(text).second) print_note("{}", text);
   };
+  result.progress = [](const Progress& progress) { progress_line().show(progress); };
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name, result);
   }
@@ -307,8 +348,22 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option("--input", named, "NAME=FILE.npy or NAME=VALUE: 3, [1, n], (x.npy, 3), _ for random (docs/relaxc.md)");
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
-  app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs");
-  app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
+  app.add_option("--dim", dims, "NAME=VALUE, the size of a symbolic dim in the inputs that are not given");
+  app.add_option("--seed", seed, "the seed of random inputs")
+      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
+}
+
+void InputOptions::add_fix_dims(CLI::App& app) {
+  app.add_flag("--fix-dims", has_fixed_dims, "compile for the sizes of --dim only, as relaxc compile --dim does");
+}
+
+void InputOptions::fix_dims(const std::string& model, CompilerOptions& compiler) const {
+  if (!has_fixed_dims) return;
+  if (dims.empty()) throw CLI::ValidationError("--fix-dims needs the sizes: --dim NAME=VALUE");
+  if (model.ends_with(".so"))
+    throw CLI::ValidationError("'" + model + "' is compiled already; give --dim when it is compiled (relaxc compile)");
+  compiler.fixed_dims = dims;
 }
 
 void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,

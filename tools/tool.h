@@ -3,39 +3,29 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
-#include "support/printable.h"
+#include "tools/console.h"
 #include "tools/values.h"
-#include "vm/output_file.h"
 
 namespace relaxc::tools {
 
-// The exit codes of all subcommands.
-enum ExitCode : int { kRight = 0, kWrong = 1, kUsage = 2, kUnsupported = 3 };
-
-// Prints lines for a person to standard output, with control characters in quoted names escaped. Throws RuntimeError
-// when they cannot be written, as print_text does.
-template <class... Args>
-void print_message(fmt::format_string<Args...> format, Args&&... args) {
-  vm::print_to(stdout, printable_lines(fmt::format(format, std::forward<Args>(args)...)));
-}
-// Prints a module, code or figures unchanged, for programs to read.
-inline void print_text(std::string_view text) { vm::print_to(stdout, text); }
 // Reports a mistake on the command line (ValidationError) where the output would replace the file that is read.
 void check_output(const std::string& output, const std::string& input);
-// Writes to the file; "-" is standard output.
-void write_text(const std::string& path, std::string_view text);
-// Prints lines for a person to standard error. A failure to write them is ignored, because it cannot be reported.
-template <class... Args>
-void print_error(fmt::format_string<Args...> format, Args&&... args) {
-  std::fputs(printable_lines(fmt::format(format, std::forward<Args>(args)...)).c_str(), stderr);
-}
+
+// Accept a whole number, or any number, of this range.
+CLI::Validator whole_number_in(int64_t least, int64_t most);
+CLI::Validator number_from(double least);
+constexpr int64_t kMostThreads = 1024, kMostRuns = 1'000'000'000;
+// Adds --threads.
+void add_threads(CLI::App& app, int& threads);
+// Adds --rtol and --atol, whose values are the defaults; `what` stands before their descriptions.
+void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what = "");
 
 // The files of a folder that MetaSchedule's tuners write.
 inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
@@ -51,14 +41,26 @@ struct CompilerOptions {
   std::vector<std::string> kernels;            // files
   std::vector<std::string> plugins, backends;  // files
   void add_to(CLI::App& app);
+  // Adds --dim to a command that only compiles.
+  void add_dims(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
+  // Returns the files with kernels and schedules that get() reads.
+  std::vector<std::string> rule_files(const std::string& model) const;
 
  private:
   std::string flags_of_passes(const std::vector<std::string>& files) const;
 };
 // Returns whether the file is a text that holds schedules (@S.schedule, @S.rule).
 bool holds_schedules(const std::string& file);
+
+// The cache of artifacts, for subcommands that compile a model in order to run it (codegen/artifact_cache.h).
+struct CacheOptions {
+  std::string folder = default_cache_folder();
+  bool off = false;
+  void add_to(CLI::App& app);
+  ArtifactCache get(const CompilerOptions& compiler, const std::string& model) const;
+};
 
 // Adds --plugin, which all subcommands have.
 void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
@@ -69,7 +71,11 @@ struct InputOptions {
   std::vector<std::string> positional;  // in0.pb in1.pb
   std::vector<std::string> dims;        // batch=4, for random inputs
   uint64_t seed = 0;
+  bool has_fixed_dims = false;
   void add_to(CLI::App& app);
+  // Adds --fix-dims to a command that compiles and runs. With it, fix_dims() compiles for the values of --dim only.
+  void add_fix_dims(CLI::App& app);
+  void fix_dims(const std::string& model, CompilerOptions& compiler) const;
   // Returns the options with names of buffers in place of the handles by which the programs of a text get them.
   InputOptions with_buffer_names(const std::string& model) const;
   // Dims of these names are numbers in the types of the inputs.
@@ -112,5 +118,12 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_reduce(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
+void add_cache(CLI::App& app, int& exit_code);
+void add_help(CLI::App& app);
+
+// Returns what `relaxc --version` prints.
+std::string version_report();
+// Returns what is wrong with the command line, and the nearest command or flag that it may mean.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace relaxc::tools

@@ -1,0 +1,290 @@
+// The cache of artifacts (codegen/artifact_cache.h): what equals what, and what happens to damaged and foreign files.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "codegen/artifact_cache.h"
+#include "support/diagnostic.h"
+#include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+namespace fs = std::filesystem;
+
+namespace {
+
+// y = x @ w, whose weight is in a file of its own where `weights` names one.
+std::string write_model(const test::Folder& folder, const std::string& name, const Tensor& weight,
+                        const std::string& weights = "") {
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("y");
+  model.constant("w", weight);
+  model.node("MatMul", "x w", "y");
+  if (weights.empty()) return folder.write(name, model.proto().SerializeAsString());
+  auto* constant = model.proto().mutable_graph()->mutable_initializer(0);
+  folder.write(weights, std::string(static_cast<const char*>(weight.raw()), static_cast<size_t>(weight.bytes())));
+  constant->clear_raw_data();
+  constant->clear_float_data();
+  constant->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* location = constant->add_external_data();
+  location->set_key("location"), location->set_value(weights);
+  return folder.write(name, model.proto().SerializeAsString());
+}
+
+Tensor weight_of(float value) {
+  Tensor weight = Tensor::empty({4, 3}, kFloat32);
+  std::fill_n(weight.data<float>(), 12, value);
+  return weight;
+}
+
+// A folder of models and one of artifacts.
+struct Cached {
+  test::Folder folder{"cached"};
+  std::vector<std::string> notes;
+  ArtifactCache cache{.folder = folder.at("cache"), .note = [this](const std::string& line) { notes.push_back(line); }};
+
+  CachedProgram load(const std::string& model, const CompileSettings& settings = {}) {
+    return load_cached(model, settings, cache);
+  }
+  // Returns the first result for ones.
+  float result(const CachedProgram& loaded) const {
+    Tensor x = Tensor::empty({1, 4}, kFloat32);
+    std::fill_n(x.data<float>(), 4, 1.0F);
+    Session session(loaded.program, {.threads = 1});
+    return session.run({x}).at(0).data<float>()[0];
+  }
+  size_t count() const { return cached_artifacts(cache.folder).size(); }
+};
+
+Outcome tool(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RELAXC_TOOL);
+  return test::run_program(arguments, 300);
+}
+
+}  // namespace
+
+TEST_CASE("the same model is compiled once", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  const CachedProgram first = it.load(model), second = it.load(model);
+  CHECK_FALSE(first.was_cached);
+  CHECK(second.was_cached);
+  CHECK(first.artifact == second.artifact);
+  CHECK(it.result(first) == 8);
+  CHECK(it.result(second) == 8);
+  // Its place and name do not count, and its content does.
+  CHECK(it.load(write_model(it.folder, "copy.onnx", weight_of(2))).was_cached);
+  const CachedProgram changed = it.load(write_model(it.folder, "model.onnx", weight_of(3)));
+  CHECK_FALSE(changed.was_cached);
+  CHECK(it.result(changed) == 12);
+  CHECK(it.notes.empty());
+}
+
+TEST_CASE("external data are part of the model", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2), "weights.bin");
+  CHECK_FALSE(it.load(model).was_cached);
+  CHECK(it.load(model).was_cached);
+  write_model(it.folder, "model.onnx", weight_of(3), "weights.bin");  // the model's own bytes are the same
+  const CachedProgram changed = it.load(model);
+  CHECK_FALSE(changed.was_cached);
+  CHECK(it.result(changed) == 12);
+  write_model(it.folder, "model.onnx", weight_of(2), "weights.bin");
+  const CachedProgram back = it.load(model);
+  CHECK(back.was_cached);
+  CHECK(it.result(back) == 8);
+  fs::remove(it.folder.at("weights.bin"));
+  CHECK_THROWS_AS(it.load(model), CompileError);
+}
+
+TEST_CASE("a text and the file of its constants are the model", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  const std::string text = it.folder.at("model.py"), constants = it.folder.at("model.safetensors");
+  auto print = [&] { return tool({"fmt", model, "--constants", constants, "--inline", "4"}).out; };
+  it.folder.write("model.py", print());
+  REQUIRE(contains(it.folder.read("model.py"), "load_safetensors"));
+  CHECK_FALSE(it.load(text).was_cached);
+  CHECK(it.load(text).was_cached);
+  write_model(it.folder, "model.onnx", weight_of(3));
+  const std::string same = print();
+  REQUIRE(same == it.folder.read("model.py"));
+  const CachedProgram changed = it.load(text);
+  CHECK_FALSE(changed.was_cached);
+  CHECK(it.result(changed) == 12);
+}
+
+TEST_CASE("each setting that changes the result has an artifact of its own", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  const std::string rules = it.folder.write("rules.py", "# none\n");
+  std::set<std::string> artifacts;
+  auto add = [&](const char* what, const std::function<void(CompileSettings&)>& change) {
+    CompileSettings settings;
+    change(settings);
+    INFO(what);
+    const CachedProgram loaded = it.load(model, settings);
+    CHECK_FALSE(loaded.was_cached);
+    CHECK(it.load(model, settings).was_cached);
+    CHECK(artifacts.insert(loaded.artifact).second);
+  };
+  add("nothing", [](CompileSettings&) {});
+  add("target", [](CompileSettings& settings) { settings.target = "x86-64"; });
+  add("opt_level", [](CompileSettings& settings) { settings.opt_level = 1; });
+  add("dims", [](CompileSettings& settings) { settings.dims = {{"n", 1}}; });
+  add("other dims", [](CompileSettings& settings) { settings.dims = {{"n", 2}}; });
+  add("passes", [](CompileSettings& settings) { settings.passes = "kernels,lower"; });
+  add("winograd", [](CompileSettings& settings) { settings.winograd = false; });
+  add("gather", [](CompileSettings& settings) { settings.gather = OutOfRange::kClamp; });
+  add("check_bounds", [](CompileSettings& settings) { settings.check_bounds = true; });
+  add("strict", [](CompileSettings& settings) { settings.strict = true; });
+  it.cache.rule_files = {rules};
+  add("files of rules", [](CompileSettings&) {});
+  it.folder.write("rules.py", "# others\n");
+  add("the content of a file of rules", [](CompileSettings&) {});
+}
+
+TEST_CASE("nothing is kept where the compilation is to be seen", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  auto check = [&](const char* what, const std::function<void(CompileSettings&)>& change) {
+    CompileSettings settings;
+    change(settings);
+    INFO(what);
+    CHECK(it.result(it.load(model, settings)) == 8);
+    CHECK(it.count() == 0);
+  };
+  check("interpreter", [](CompileSettings& settings) { settings.interpret.emplace(); });
+  check("dumps", [&](CompileSettings& settings) { settings.runner.dump_dir = it.folder.at("dump"); });
+  check("times", [](CompileSettings& settings) { settings.runner.time_passes = true; });
+  check("verification", [](CompileSettings& settings) { settings.runner.verify_each = VerifyEach::kPass; });
+  check("decisions",
+        [](CompileSettings& settings) { settings.decided = [](const auto&, const auto&, const auto&) {}; });
+  it.cache.folder = "";
+  CHECK_FALSE(it.load(model).was_cached);
+}
+
+TEST_CASE("a damaged or foreign artifact is replaced with a note", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  const std::string other = it.load(write_model(it.folder, "other.onnx", weight_of(5))).artifact;
+  const std::string artifact = it.load(model).artifact;
+  std::ifstream in(artifact, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  auto check = [&](const char* what, const std::string& content) {
+    INFO(what);
+    it.notes.clear();
+    fs::remove(artifact);
+    std::ofstream(artifact, std::ios::binary) << content;
+    const CachedProgram again = it.load(model);
+    CHECK_FALSE(again.was_cached);
+    CHECK(it.result(again) == 8);
+    REQUIRE(it.notes.size() == 1);
+    CHECK(contains(it.notes[0], "note: an artifact in the cache is not used, and the model is compiled again: "));
+    CHECK(it.load(model).was_cached);
+    CHECK(it.notes.size() == 1);
+  };
+  check("empty", "");
+  check("cut off", whole.substr(0, whole.size() / 2));
+  for (size_t place : {size_t{100}, whole.size() / 2, whole.size() - 200}) {
+    std::string flipped = whole;
+    flipped[place] = static_cast<char>(flipped[place] ^ 1);
+    check("a bit", flipped);
+  }
+  std::ifstream foreign(other, std::ios::binary);
+  check("that of another model", {std::istreambuf_iterator<char>(foreign), {}});
+  fs::remove(fs::path(artifact).replace_extension(".info"));
+  CHECK_FALSE(it.load(model).was_cached);
+}
+
+TEST_CASE("what a compilation warned of is said again", "[tools]") {
+  Cached it;
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("y");
+  test::set_int(model.node("Relu", "x", "y"), "no_such_attribute", 1);
+  const std::string file = it.folder.write("model.onnx", model.proto().SerializeAsString());
+  size_t warnings = 0;
+  CompileSettings settings;
+  settings.warn = [&](const Diagnostic&) { ++warnings; };
+  CHECK_FALSE(it.load(file, settings).was_cached);
+  CHECK(warnings == 1);
+  CHECK(it.notes.empty());
+  CHECK(it.load(file, settings).was_cached);
+  CHECK(warnings == 1);
+  REQUIRE_FALSE(it.notes.empty());
+  CHECK(contains(it.notes[0], "attribute 'no_such_attribute' is not known for Relu"));
+}
+
+TEST_CASE("the cache is bounded, and the artifact that was used least lately goes first", "[tools]") {
+  Cached it;
+  std::vector<std::string> models;
+  for (int i = 0; i < 4; ++i)
+    models.push_back(write_model(it.folder, fmt::format("{}.onnx", i), weight_of(static_cast<float>(i + 1))));
+  uint64_t bytes = 0;
+  for (int i = 0; i < 3; ++i) bytes += fs::file_size(it.load(models[static_cast<size_t>(i)]).artifact);
+  CHECK(it.load(models[0]).was_cached);  // models[1] is the oldest now
+  it.cache.most_bytes = bytes + 100;
+  CHECK_FALSE(it.load(models[3]).was_cached);
+  CHECK(it.count() == 3);
+  CHECK(it.load(models[0]).was_cached);
+  CHECK(it.load(models[3]).was_cached);
+  CHECK_FALSE(it.load(models[1]).was_cached);
+}
+
+TEST_CASE("a folder that others may write to is not used", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CHECK_FALSE(it.load(model).was_cached);
+  chmod(it.cache.folder.c_str(), 0777);
+  CHECK_FALSE(it.load(model).was_cached);
+  REQUIRE_FALSE(it.notes.empty());
+  CHECK(contains(it.notes[0], "other users may write to the folder"));
+  chmod(it.cache.folder.c_str(), 0700);
+  CHECK(it.load(model).was_cached);
+  it.cache.folder = it.folder.at("model.onnx/below_a_file");
+  CHECK(it.result(it.load(model)) == 8);
+}
+
+TEST_CASE("two processes may compile the same model at once", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  size_t ended_right = 0;
+  test::run_forked(
+      6, 3, 120,
+      [&](int) { return tool({"run", model, "--cache", it.cache.folder}).exit_code == 0 ? "right" : "wrong"; },
+      [&](int, const Outcome& outcome) { ended_right += outcome.out == "right"; });
+  CHECK(ended_right == 6);
+  CHECK(it.count() == 1);
+}
+
+TEST_CASE("relaxc cache lists and clears what run and bench keep", "[tools]") {
+  Cached it;
+  const std::string model = write_model(it.folder, "model.onnx", weight_of(2)), cache = it.cache.folder;
+  CHECK(contains(tool({"cache", "--cache", cache}).out, ": 0 artifacts"));
+  REQUIRE(tool({"run", model, "--cache", cache}).exit_code == 0);
+  CHECK(contains(tool({"bench", model, "--cache", cache, "--runs", "3"}).out, " s (from the cache)\n"));
+  CHECK_FALSE(contains(tool({"bench", model, "--cache", cache, "--runs", "3", "--no-cache"}).out, "from the cache"));
+  const std::string listed = tool({"cache", "--cache", cache}).out;
+  CHECK(contains(listed, model));
+  CHECK(contains(listed, ": 1 artifacts"));
+  const std::string kept = it.cache.folder + "/mine.txt";
+  std::ofstream(kept) << "mine";
+  CHECK(contains(tool({"cache", "clear", "--cache", cache}).out, ": 1 artifacts"));
+  CHECK(it.count() == 0);
+  CHECK(fs::exists(kept));
+  setenv("RELAXC_CACHE", it.folder.at("stated").c_str(), 1);
+  REQUIRE(tool({"run", model}).exit_code == 0);
+  CHECK(contains(tool({"cache"}).out, it.folder.at("stated") + ": 1 artifacts"));
+  setenv("RELAXC_CACHE", "", 1);
+  CHECK(contains(tool({"cache"}).err, "there is no cache"));
+}

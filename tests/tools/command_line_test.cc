@@ -1,0 +1,253 @@
+// What all commands of relaxc have in common: versions, help, wrong usage, colours, quiet and detailed output,
+// progress.
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <array>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "support/version.h"
+#include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
+#include "vm/npy.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+
+namespace {
+
+constexpr const char* kModule = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        y = R.exp(x)
+        z = R.sum(y, axis=[1])
+        return z
+)";
+
+Outcome tool(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RELAXC_TOOL);
+  return test::run_program(arguments, 300);
+}
+
+// Runs relaxc on a terminal, and returns all that appears there.
+std::string on_terminal(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RELAXC_TOOL);
+  int terminal = -1;
+  winsize size{.ws_row = 24, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    setenv("TERM", "xterm", 1);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t size_read = 0; (size_read = read(terminal, part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<size_t>(size_read));
+  close(terminal);
+  waitpid(child, nullptr, 0);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("--version names relaxc, LLVM, opsets and targets", "[tools]") {
+  const Outcome outcome = tool({"--version"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "relaxc " + version_text() + "\n"));
+  CHECK(contains(outcome.out, "LLVM " RELAXC_LLVM_VERSION "."));
+  CHECK(contains(outcome.out, "  ai.onnx 1 to "));
+  CHECK(contains(outcome.out, "aarch64"));
+  CHECK(contains(outcome.out, "riscv64"));
+}
+
+TEST_CASE("help describes a command as its --help does", "[tools]") {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"bench"}, {"cache", "clear"}, {}}) {
+    std::vector<std::string> help = command, flag = command;
+    help.insert(help.begin(), "help"), flag.emplace_back("--help");
+    const std::string described = tool(help).out, expected = tool(flag).out;
+    CHECK(described.substr(described.find('\n', described.find("Usage"))) ==
+          expected.substr(expected.find('\n', expected.find("Usage"))));
+  }
+  const Outcome unknown = tool({"help", "bnech"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(contains(unknown.err, "relaxc has no command 'bnech'; did you mean 'bench'?"));
+}
+
+TEST_CASE("an unknown command or flag gets a suggestion", "[tools]") {
+  struct Case {
+    std::vector<std::string> arguments;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{"complie", "model.onnx"}, "error: relaxc has no command 'complie'; did you mean 'compile'?"},
+      {{"model.onnx"}, "error: relaxc has no command 'model.onnx'\n"},
+      {{"run", "model.onnx", "--thread", "1"}, "error: relaxc run has no flag '--thread'; did you mean '--threads'?"},
+      {{"bench", "model.onnx", "--jsno=x"}, "error: relaxc bench has no flag '--jsno'; did you mean '--json'?"},
+      {{"cache", "claer"}, "error: relaxc cache has no command 'claer'; did you mean 'clear'?"},
+      {{"run", "a.onnx", "b.onnx"}, "error: relaxc run does not take 'b.onnx' as well"},
+  };
+  for (const Case& tried : cases) {
+    const Outcome outcome = tool(tried.arguments);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, tried.message));
+  }
+}
+
+TEST_CASE("a file may have the name of a command", "[tools]") {
+  const Outcome outcome = tool({"run", "bench"});
+  CHECK(outcome.exit_code == 1);  // it cannot be read
+  CHECK(contains(outcome.err, "'bench'"));
+}
+
+TEST_CASE("senseless numbers are wrong usage", "[tools]") {
+  struct Case {
+    const char *command, *flag, *number;
+  };
+  const Case cases[] = {
+      {"run", "--threads", "-3"},  {"run", "--threads", "2.5"},      {"run", "--threads", "9999999"},
+      {"run", "--rtol", "-1"},     {"run", "--atol", "nan"},         {"run", "--seed", "-1"},
+      {"run", "--jobs", "-1"},     {"bench", "--runs", "0"},         {"bench", "--runs", "-5"},
+      {"bench", "--runs", "many"}, {"bench", "--warmup", "-1"},      {"bench", "--seconds", "-0.5"},
+      {"bench", "--threads", ""},  {"compile", "--jobs", "-2"},      {"opt", "--bisect-limit", "-1"},
+      {"opt", "--rtol", "inf"},    {"reduce", "--limit", "0"},       {"fmt", "--inline", "-1"},
+      {"compile", "-O", "4"},      {"bench", "--seconds", "always"}, {"bench", "--threads", "99999999999999999999"},
+  };
+  for (const Case& tried : cases) {
+    const Outcome outcome = tool({tried.command, "model.onnx", fmt::format("{}={}", tried.flag, tried.number)});
+    INFO(tried.command << " " << tried.flag << " " << tried.number << ": " << outcome.err);
+    const bool is_short = std::string_view(tried.flag) == "-O";  // -O=4 is another thing
+    if (!is_short) CHECK(outcome.exit_code == 2);
+    if (!is_short) CHECK(contains(outcome.err, tried.flag));
+  }
+  CHECK(tool({"compile", "model.onnx", "-O", "4"}).exit_code == 2);
+}
+
+TEST_CASE("messages are coloured where that is wanted, and not in pipes", "[tools]") {
+  const std::vector<std::string> wrong = {"run", "missing.onnx"};
+  CHECK_FALSE(contains(tool(wrong).err, "\x1b"));
+  std::vector<std::string> always = wrong, never = wrong;
+  always.emplace_back("--color=always"), never.emplace_back("--color=never");
+  CHECK(contains(tool(always).err, "\x1b[1;31merror:\x1b[0m"));
+  CHECK(contains(on_terminal(wrong), "\x1b[1;31merror:\x1b[0m"));
+  CHECK_FALSE(contains(on_terminal(never), "\x1b"));
+  setenv("NO_COLOR", "1", 1);
+  CHECK_FALSE(contains(on_terminal(wrong), "\x1b"));
+  CHECK(contains(on_terminal(always), "\x1b[1;31m"));
+  unsetenv("NO_COLOR");
+}
+
+TEST_CASE("-q leaves out notes, and -v says what was done", "[tools]") {
+  test::Folder folder("quiet");
+  const std::string module = folder.write("module.py", kModule), artifact = folder.at("module.so");
+  const Outcome usual = tool({"compile", module, "-o", artifact}),
+                quiet = tool({"compile", module, "-o", artifact, "-q"});
+  CHECK(contains(usual.out, "1 kernels for"));
+  CHECK(usual.err.empty());
+  CHECK(quiet.out.empty());
+  const Outcome verbose = tool({"compile", module, "-o", artifact, "--verbose"});
+  CHECK(contains(verbose.err, " kernels compiled in "));
+  CHECK(contains(verbose.err, " passes in "));
+  CHECK(tool({"compile", module, "-o", artifact, "-q", "-v"}).exit_code == 2);
+}
+
+TEST_CASE("--dim is the size of a dim, and --fix-dims compiles for it", "[tools]") {
+  test::Folder folder("dims");
+  const std::string module = folder.write("module.py", kModule), artifact = folder.at("module.so");
+  CHECK(contains(tool({"run", module, "--dim", "n=3"}).out, "float32[3]"));
+  CHECK(contains(tool({"run", module, "--dim", "n=3", "--fix-dims"}).out, "float32[3]"));
+  CHECK(contains(tool({"opt", module, "--passes=canonicalize", "--dim", "n=3"}).out, "R.Tensor((3, 4)"));
+  CHECK(contains(tool({"compile", module, "--emit=graph", "--dim", "n=3"}).out, "R.Tensor((3, 4)"));
+  CHECK(contains(tool({"inspect", module, "--dim", "n=3"}).out, "R.Tensor((3, 4)"));
+  CHECK(tool({"explain", module, "--dim", "n=3"}).exit_code == 0);
+  REQUIRE(tool({"compile", module, "-o", artifact, "--dim", "n=3"}).exit_code == 0);
+  CHECK(tool({"run", artifact}).exit_code == 0);
+  CHECK(contains(tool({"run", artifact, "--dim", "n=3", "--fix-dims"}).err, "is compiled already"));
+  CHECK(contains(tool({"run", module, "--fix-dims"}).err, "--fix-dims needs the sizes"));
+}
+
+TEST_CASE("a compilation reports its stages", "[tools]") {
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("y");
+  model.node("Softmax", "x", "a"), model.node("Transpose", "a", "b"), model.node("Softmax", "b", "y");
+  std::vector<std::pair<CompileStage, Progress>> calls;
+  CompileSettings settings;
+  settings.reuse = false;
+  settings.progress = [&](const Progress& progress) { calls.emplace_back(progress.stage, progress); };
+  const CompiledModule compiled = compile(model.import(settings), settings);
+  std::map<CompileStage, Progress> last;
+  for (const auto& [stage, progress] : calls) {
+    CHECK(progress.done <= progress.total);
+    CHECK(progress.seconds >= 0);
+    last[stage] = progress;
+  }
+  REQUIRE(last.size() == 4);
+  for (const auto& [stage, progress] : last) {
+    INFO(name_of(stage));
+    CHECK(progress.done == progress.total);
+    CHECK(progress.total > 0);
+  }
+  CHECK(last[CompileStage::kKernels].total == compiled.kernels().size());
+}
+
+TEST_CASE("work of more than a second shows its progress on a terminal", "[tools]") {
+  test::Folder folder("progress");
+  const std::string module = folder.write("module.py", kModule);
+  const std::vector<std::string> bench = {"bench", module, "--seconds", "2", "--runs", "1000000000"};
+  const std::string shown = on_terminal(bench);
+  INFO(shown);
+  CHECK(contains(shown, "\r\x1b[K"));
+  CHECK(contains(shown, " runs"));
+  CHECK(contains(shown, "median "));
+  std::vector<std::string> quiet = bench;
+  quiet.emplace_back("-q");
+  CHECK_FALSE(contains(on_terminal(quiet), "\x1b[K"));
+  const Outcome piped = tool(bench);
+  CHECK(piped.err.empty());
+  CHECK(contains(piped.out, "median "));
+}
+
+TEST_CASE("a compilation that is interrupted leaves no files behind", "[tools]") {
+  test::Folder folder("interrupted");
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,2048").output("y");
+  model.constant("w", test::numbers({2048, 4096}));
+  model.node("MatMul", "x w", "y");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  std::set<int> endings;
+  for (int milliseconds : {5, 40, 80, 120, 160, 200, 240, 280, 320, 400, 600}) {
+    std::filesystem::remove(folder.at("model.so"));
+    const pid_t child = fork();
+    if (child == 0) {
+      const int nowhere = open("/dev/null", O_WRONLY);
+      dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
+      execl(RELAXC_TOOL, RELAXC_TOOL, "compile", file.c_str(), "-o", folder.at("model.so").c_str(), nullptr);
+      _exit(127);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(child, SIGINT);
+    int status = 0;
+    waitpid(child, &status, 0);
+    const bool is_there = std::filesystem::exists(folder.at("model.so"));
+    CHECK(folder.count() == (is_there ? 2 : 1));
+    if (is_there) CHECK(tool({"run", folder.at("model.so")}).exit_code == 0);
+    endings.insert(WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  }
+  CHECK(endings.contains(SIGINT));
+}

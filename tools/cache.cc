@@ -1,0 +1,88 @@
+// relaxc cache, and the flags of commands that use the cache of artifacts.
+#include <filesystem>
+#include <memory>
+
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+std::string size_text(uint64_t bytes) {
+  constexpr double kMegabyte = 1e6;
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / kMegabyte);
+}
+
+std::string age_text(std::chrono::system_clock::time_point time) {
+  using namespace std::chrono;
+  const auto minutes_ago = duration_cast<minutes>(system_clock::now() - time).count();
+  constexpr int64_t kHour = 60, kDay = 24 * kHour;
+  if (minutes_ago < kHour) return fmt::format("{} min", minutes_ago);
+  if (minutes_ago < kDay) return fmt::format("{} h", minutes_ago / kHour);
+  return fmt::format("{} d", minutes_ago / kDay);
+}
+
+int list(const CacheOptions& options) {
+  const std::vector<CachedArtifact> artifacts = cached_artifacts(options.folder);
+  uint64_t bytes = 0;
+  for (const CachedArtifact& artifact : artifacts) {
+    bytes += artifact.bytes;
+    print_message("{:>10} {:>8}  {}  {}\n", size_text(artifact.bytes), age_text(artifact.last_use),
+                  artifact.model.empty() ? artifact.path : artifact.model, artifact.target);
+  }
+  print_message("{}: {} artifacts, {} of {}\n", options.folder, artifacts.size(), size_text(bytes),
+                size_text(ArtifactCache().most_bytes));
+  return kRight;
+}
+
+int clear(const CacheOptions& options) {
+  const size_t count = cached_artifacts(options.folder).size();
+  print_message("{}: {} artifacts of {} removed\n", options.folder, count, size_text(clear_cache(options.folder)));
+  return kRight;
+}
+
+void check(const CacheOptions& options) {
+  if (options.folder.empty())
+    throw CLI::ValidationError("there is no cache: neither RELAXC_CACHE nor HOME is set; name its folder, --cache DIR");
+}
+
+}  // namespace
+
+void CacheOptions::add_to(CLI::App& app) {
+  app.add_option("--cache", folder, "the folder of compiled models (relaxc help cache)")->type_name("DIR");
+  app.add_flag("--no-cache", off, "compile, whether or not it was compiled before");
+}
+
+ArtifactCache CacheOptions::get(const CompilerOptions& compiler, const std::string& model) const {
+  ArtifactCache cache{.folder = off ? "" : folder};
+  for (const std::string& file : compiler.rule_files(model)) {
+    if (!std::filesystem::is_directory(file)) {
+      cache.rule_files.push_back(file);
+      continue;
+    }
+    for (const char* name : {kTuningRecords, kWorkloads}) cache.rule_files.push_back(file + "/" + name);
+  }
+  cache.note = [](const std::string& line) { print_note("{}\n", line); };
+  return cache;
+}
+
+void add_cache(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CacheOptions>();
+  CLI::App* command = app.add_subcommand("cache", "list or remove the models that run and bench have compiled");
+  auto add_folder = [options](CLI::App& to) {
+    to.add_option("--cache", options->folder, "the folder (RELAXC_CACHE, else relaxc/artifacts in the user's caches)")
+        ->type_name("DIR");
+  };
+  add_folder(*command);
+  CLI::App* remove = command->add_subcommand("clear", "remove all of them");
+  add_folder(*remove);
+  command->require_subcommand(0, 1);
+  command->footer("Example: relaxc cache clear");
+  remove->footer("Example: relaxc cache clear --cache DIR");
+  command->callback([options, remove, &exit_code] {
+    check(*options);
+    exit_code = remove->parsed() ? clear(*options) : list(*options);
+  });
+}
+
+}  // namespace relaxc::tools

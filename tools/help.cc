@@ -1,0 +1,97 @@
+// relaxc help, what --version prints, and messages about wrong usage.
+#include <memory>
+
+#include "codegen/target.h"
+#include "frontend/onnx/import.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/nearest.h"
+#include "support/version.h"
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  return map_each(app.get_subcommands(nullptr), [](const CLI::App* command) { return command->get_name(); });
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  const std::string meant = nearest(word, known);
+  return meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant);
+}
+
+// Returns "relaxc cache clear".
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent ? full_name(*parent) + " " + app.get_name() : "relaxc";
+}
+
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  return fmt::format("error: {} has no command '{}'{}\n  note: relaxc help lists the commands\n", full_name(app), word,
+                     suggestion(word, command_names(app)));
+}
+
+std::string unknown_flag(const CLI::App& app, const std::string& text) {
+  const std::string flag = text.substr(0, text.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options(nullptr)) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) known.push_back("-" + name);
+  }
+  return fmt::format("error: {} has no flag '{}'{}\n  note: {} --help lists its flags\n", full_name(app), flag,
+                     suggestion(flag, known), full_name(app));
+}
+
+// Returns the command that was given last, the innermost one.
+const CLI::App& given_command(const CLI::App& app) {
+  const std::vector<const CLI::App*> given =
+      app.get_subcommands([](const CLI::App* command) { return command->parsed(); });
+  return given.empty() ? app : given_command(*given.front());
+}
+
+}  // namespace
+
+void add_help(CLI::App& app) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("help", "describe a command and its flags");
+  command->add_option("command", *words, "the command, such as bench; without one all are listed");
+  command->footer("Example: relaxc help bench");
+  command->callback([words, &app] {
+    const CLI::App* described = &app;
+    for (const std::string& word : *words) {
+      const auto found = described->get_subcommands([&](const CLI::App* other) { return other->get_name() == word; });
+      if (found.empty()) throw CLI::ExtrasError(unknown_command(*described, word), CLI::ExitCodes::ExtrasError);
+      described = found.front();
+    }
+    print_text(described->help(full_name(*described)));
+  });
+}
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = given_command(app);
+  const std::vector<std::string> extras = app.remaining(true);
+  const std::string what = error.what();
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) || extras.empty()) {
+    if (what.starts_with("error: ")) return what;
+    return fmt::format("{}\n  note: {} --help lists its flags\n", what, full_name(command));
+  }
+  for (const std::string& text : extras) {
+    if (text.starts_with('-')) return unknown_flag(command, text);
+  }
+  const bool has_commands = !command_names(command).empty();
+  if (has_commands) return unknown_command(command, extras.front());
+  return fmt::format("error: {} does not take '{}' as well\n  note: {} --help shows what it takes\n",
+                     full_name(command), extras.front(), full_name(command));
+}
+
+std::string version_report() {
+  std::string opsets;
+  for (const auto& [domain, newest] : newest_onnx_opsets())
+    opsets += fmt::format("  {} 1 to {}\n", domain.empty() ? "ai.onnx" : domain, newest);
+  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}\n", version_text(), codegen::llvm_version(),
+                     opsets, joined(codegen::architectures()));
+}
+
+}  // namespace relaxc::tools

@@ -1,0 +1,122 @@
+#include "tools/progress_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/console.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kQuietTime{1000}, kInterval{100};
+
+double seconds_from(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+size_t terminal_columns() {
+  winsize size{};
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : 80;
+}
+
+// What the pieces of a stage are.
+const char* verb_of(CompileStage stage) {
+  switch (stage) {
+    case CompileStage::kImport:
+      return "nodes imported";
+    case CompileStage::kPasses:
+      return "passes";
+    case CompileStage::kPrograms:
+      return "programs scheduled and lowered";
+    case CompileStage::kKernels:
+      return "kernels compiled";
+  }
+  return "";
+}
+
+std::string text_of(const Progress& progress) {
+  std::string text = fmt::format("{} of {} {}", progress.done, progress.total, verb_of(progress.stage));
+  if (!progress.at_work.empty()) text += fmt::format(": {}", progress.at_work);
+  if (progress.seconds >= 1) text += fmt::format(" ({:.0f} s)", progress.seconds);
+  return printable(text, std::string::npos);
+}
+
+}  // namespace
+
+ProgressLine& progress_line() {
+  static ProgressLine line;
+  return line;
+}
+
+ProgressLine::~ProgressLine() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProgressLine::show(std::string text) {
+  if (console().quiet || isatty(STDERR_FILENO) != 1) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!working_) since_ = Clock::now();
+    text_ = std::move(text);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    if (std::exchange(working_, true)) return;
+  }
+  wake_.notify_all();
+}
+
+void ProgressLine::show(const Progress& progress) {
+  StageTime& stage = stages_.at(static_cast<size_t>(progress.stage));
+  if (stage.ended) stage.since = Clock::now();
+  stage.ended = progress.done == progress.total;
+  show(text_of(progress));
+  if (!stage.ended) return;
+  const bool has_slowest = !progress.at_work.empty() && progress.total > 1;
+  print_detail("{} {} in {:.2f} s{}\n", progress.total, verb_of(progress.stage), seconds_from(stage.since),
+               has_slowest ? fmt::format(", of which {} took {:.2f} s", progress.at_work, progress.seconds) : "");
+}
+
+void ProgressLine::end() {
+  std::lock_guard lock(mutex_);
+  clear();
+  working_ = false;
+}
+
+void ProgressLine::print_above(const std::string& text) {
+  std::lock_guard lock(mutex_);
+  clear();
+  std::fputs(text.c_str(), stderr);
+}
+
+void ProgressLine::clear() {
+  if (std::exchange(drawn_, false)) std::fputs("\r\x1b[K", stderr);
+}
+
+void ProgressLine::draw() {
+  const std::string clock = fmt::format("{:3.0f} s  ", seconds_from(since_));
+  const size_t columns = terminal_columns() - 1;
+  std::string line = clock + text_;
+  if (line.size() > columns) line = line.substr(0, columns - std::min<size_t>(columns, 3)) + "...";
+  std::fputs(("\r" + line + "\x1b[K").c_str(), stderr);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void ProgressLine::run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    if (!working_) {
+      wake_.wait(lock);
+      continue;
+    }
+    if (Clock::now() - since_ >= kQuietTime) draw();
+    wake_.wait_for(lock, kInterval);
+  }
+}
+
+}  // namespace relaxc::tools
