@@ -14,7 +14,8 @@ namespace relaxc::tools {
 namespace {
 
 std::vector<std::string> command_names(const CLI::App& app) {
-  return map_each(app.get_subcommands(nullptr), [](const CLI::App* command) { return command->get_name(); });
+  return map_each(app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); }),
+                  [](const CLI::App* command) { return command->get_name(); });
 }
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
@@ -25,7 +26,7 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 // Returns "relaxc cache clear".
 std::string full_name(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
-  return parent ? full_name(*parent) + " " + app.get_name() : "relaxc";
+  return parent ? full_name(*parent) + " " + app.get_name() : app.get_name();
 }
 
 std::string unknown_command(const CLI::App& app, const std::string& word) {
@@ -65,7 +66,8 @@ void add_help(CLI::App& app) {
       if (found.empty()) throw CLI::ExtrasError(unknown_command(*described, word), CLI::ExitCodes::ExtrasError);
       described = found.front();
     }
-    print_text(described->help(full_name(*described)));
+    // Not App::help(), which describes the command that was given: this one.
+    print_text(described->get_formatter()->make_help(described, full_name(*described), CLI::AppFormatMode::Normal));
   });
 }
 
@@ -90,8 +92,8 @@ std::string version_report() {
   std::string opsets;
   for (const auto& [domain, newest] : newest_onnx_opsets())
     opsets += fmt::format("  {} 1 to {}\n", domain.empty() ? "ai.onnx" : domain, newest);
-  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}\n", version_text(), codegen::llvm_version(),
-                     opsets, joined(codegen::architectures()));
+  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}", version_text(), codegen::llvm_version(), opsets,
+                     joined(codegen::architectures()));
 }
 
 }  // namespace relaxc::tools

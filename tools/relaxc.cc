@@ -9,6 +9,7 @@
 
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "tools/manual.h"
 #include "tools/progress_line.h"
 #include "tools/tool.h"
 #include "vm/error.h"
@@ -96,7 +97,7 @@ int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"relaxc compiles ONNX models and TVMScript modules to native code and runs them."};
+  CLI::App app{"relaxc compiles ONNX models and TVMScript modules to native code and runs them.", "relaxc"};
   app.footer(
       "Example:\n"
       "  relaxc run model.onnx --dim batch=4\n"
@@ -123,6 +124,7 @@ int run(int argc, char** argv) {
   add_text(app, exit_code);
   add_cache(app, exit_code);
   add_help(app);
+  add_manual(app);
   add_console_flags(app);
   for (CLI::App* command : app.get_subcommands(nullptr)) add_console_flags(*command);
   const ProgressScope progress;

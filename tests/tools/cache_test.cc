@@ -12,19 +12,20 @@
 #include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
-#include "tests/process.h"
+#include "tests/relaxc_command.h"
 
 #include "tests/catch.h"  // last
 
 using namespace relaxc;
 using test::contains;
 using test::Outcome;
+using test::run_relaxc;
 namespace fs = std::filesystem;
 
 namespace {
 
 // y = x @ w, whose weight is in a file of its own where `weights` names one.
-std::string write_model(const test::Folder& folder, const std::string& name, const Tensor& weight,
+std::string write_product_model(const test::Folder& folder, const std::string& name, const Tensor& weight,
                         const std::string& weights = "") {
   test::OnnxModel model;
   model.input("x", kFloat32, "n,4").output("y");
@@ -41,14 +42,14 @@ std::string write_model(const test::Folder& folder, const std::string& name, con
   return folder.write(name, model.proto().SerializeAsString());
 }
 
-Tensor weight_of(float value) {
+Tensor filled_weight(float value) {
   Tensor weight = Tensor::empty({4, 3}, kFloat32);
   std::fill_n(weight.data<float>(), 12, value);
   return weight;
 }
 
 // A folder of models and one of artifacts.
-struct Cached {
+struct CachedModels {
   test::Folder folder{"cached"};
   std::vector<std::string> notes;
   ArtifactCache cache{.folder = folder.at("cache"), .note = [this](const std::string& line) { notes.push_back(line); }};
@@ -66,16 +67,11 @@ struct Cached {
   size_t count() const { return cached_artifacts(cache.folder).size(); }
 };
 
-Outcome tool(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), RELAXC_TOOL);
-  return test::run_program(arguments, 300);
-}
-
 }  // namespace
 
 TEST_CASE("the same model is compiled once", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
   const CachedProgram first = it.load(model), second = it.load(model);
   CHECK_FALSE(first.was_cached);
   CHECK(second.was_cached);
@@ -83,23 +79,23 @@ TEST_CASE("the same model is compiled once", "[tools]") {
   CHECK(it.result(first) == 8);
   CHECK(it.result(second) == 8);
   // Its place and name do not count, and its content does.
-  CHECK(it.load(write_model(it.folder, "copy.onnx", weight_of(2))).was_cached);
-  const CachedProgram changed = it.load(write_model(it.folder, "model.onnx", weight_of(3)));
+  CHECK(it.load(write_product_model(it.folder, "copy.onnx", filled_weight(2))).was_cached);
+  const CachedProgram changed = it.load(write_product_model(it.folder, "model.onnx", filled_weight(3)));
   CHECK_FALSE(changed.was_cached);
   CHECK(it.result(changed) == 12);
   CHECK(it.notes.empty());
 }
 
 TEST_CASE("external data are part of the model", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2), "weights.bin");
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2), "weights.bin");
   CHECK_FALSE(it.load(model).was_cached);
   CHECK(it.load(model).was_cached);
-  write_model(it.folder, "model.onnx", weight_of(3), "weights.bin");  // the model's own bytes are the same
+  write_product_model(it.folder, "model.onnx", filled_weight(3), "weights.bin");  // the model's own bytes are the same
   const CachedProgram changed = it.load(model);
   CHECK_FALSE(changed.was_cached);
   CHECK(it.result(changed) == 12);
-  write_model(it.folder, "model.onnx", weight_of(2), "weights.bin");
+  write_product_model(it.folder, "model.onnx", filled_weight(2), "weights.bin");
   const CachedProgram back = it.load(model);
   CHECK(back.was_cached);
   CHECK(it.result(back) == 8);
@@ -108,15 +104,15 @@ TEST_CASE("external data are part of the model", "[tools]") {
 }
 
 TEST_CASE("a text and the file of its constants are the model", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
   const std::string text = it.folder.at("model.py"), constants = it.folder.at("model.safetensors");
-  auto print = [&] { return tool({"fmt", model, "--constants", constants, "--inline", "4"}).out; };
+  auto print = [&] { return run_relaxc({"fmt", model, "--constants", constants, "--inline", "4"}).out; };
   it.folder.write("model.py", print());
   REQUIRE(contains(it.folder.read("model.py"), "load_safetensors"));
   CHECK_FALSE(it.load(text).was_cached);
   CHECK(it.load(text).was_cached);
-  write_model(it.folder, "model.onnx", weight_of(3));
+  write_product_model(it.folder, "model.onnx", filled_weight(3));
   const std::string same = print();
   REQUIRE(same == it.folder.read("model.py"));
   const CachedProgram changed = it.load(text);
@@ -125,8 +121,8 @@ TEST_CASE("a text and the file of its constants are the model", "[tools]") {
 }
 
 TEST_CASE("each setting that changes the result has an artifact of its own", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
   const std::string rules = it.folder.write("rules.py", "# none\n");
   std::set<std::string> artifacts;
   auto add = [&](const char* what, const std::function<void(CompileSettings&)>& change) {
@@ -155,8 +151,8 @@ TEST_CASE("each setting that changes the result has an artifact of its own", "[t
 }
 
 TEST_CASE("nothing is kept where the compilation is to be seen", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
   auto check = [&](const char* what, const std::function<void(CompileSettings&)>& change) {
     CompileSettings settings;
     change(settings);
@@ -175,9 +171,9 @@ TEST_CASE("nothing is kept where the compilation is to be seen", "[tools]") {
 }
 
 TEST_CASE("a damaged or foreign artifact is replaced with a note", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
-  const std::string other = it.load(write_model(it.folder, "other.onnx", weight_of(5))).artifact;
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
+  const std::string other = it.load(write_product_model(it.folder, "other.onnx", filled_weight(5))).artifact;
   const std::string artifact = it.load(model).artifact;
   std::ifstream in(artifact, std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(in), {}};
@@ -208,7 +204,7 @@ TEST_CASE("a damaged or foreign artifact is replaced with a note", "[tools]") {
 }
 
 TEST_CASE("what a compilation warned of is said again", "[tools]") {
-  Cached it;
+  CachedModels it;
   test::OnnxModel model;
   model.input("x", kFloat32, "n,4").output("y");
   test::set_int(model.node("Relu", "x", "y"), "no_such_attribute", 1);
@@ -226,10 +222,10 @@ TEST_CASE("what a compilation warned of is said again", "[tools]") {
 }
 
 TEST_CASE("the cache is bounded, and the artifact that was used least lately goes first", "[tools]") {
-  Cached it;
+  CachedModels it;
   std::vector<std::string> models;
   for (int i = 0; i < 4; ++i)
-    models.push_back(write_model(it.folder, fmt::format("{}.onnx", i), weight_of(static_cast<float>(i + 1))));
+    models.push_back(write_product_model(it.folder, fmt::format("{}.onnx", i), filled_weight(static_cast<float>(i + 1))));
   uint64_t bytes = 0;
   for (int i = 0; i < 3; ++i) bytes += fs::file_size(it.load(models[static_cast<size_t>(i)]).artifact);
   CHECK(it.load(models[0]).was_cached);  // models[1] is the oldest now
@@ -242,8 +238,8 @@ TEST_CASE("the cache is bounded, and the artifact that was used least lately goe
 }
 
 TEST_CASE("a folder that others may write to is not used", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
   CHECK_FALSE(it.load(model).was_cached);
   chmod(it.cache.folder.c_str(), 0777);
   CHECK_FALSE(it.load(model).was_cached);
@@ -256,35 +252,36 @@ TEST_CASE("a folder that others may write to is not used", "[tools]") {
 }
 
 TEST_CASE("two processes may compile the same model at once", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2));
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
   size_t ended_right = 0;
   test::run_forked(
       6, 3, 120,
-      [&](int) { return tool({"run", model, "--cache", it.cache.folder}).exit_code == 0 ? "right" : "wrong"; },
+      [&](int) { return run_relaxc({"run", model, "--cache", it.cache.folder}).exit_code == 0 ? "right" : "wrong"; },
       [&](int, const Outcome& outcome) { ended_right += outcome.out == "right"; });
   CHECK(ended_right == 6);
   CHECK(it.count() == 1);
 }
 
 TEST_CASE("relaxc cache lists and clears what run and bench keep", "[tools]") {
-  Cached it;
-  const std::string model = write_model(it.folder, "model.onnx", weight_of(2)), cache = it.cache.folder;
-  CHECK(contains(tool({"cache", "--cache", cache}).out, ": 0 artifacts"));
-  REQUIRE(tool({"run", model, "--cache", cache}).exit_code == 0);
-  CHECK(contains(tool({"bench", model, "--cache", cache, "--runs", "3"}).out, " s (from the cache)\n"));
-  CHECK_FALSE(contains(tool({"bench", model, "--cache", cache, "--runs", "3", "--no-cache"}).out, "from the cache"));
-  const std::string listed = tool({"cache", "--cache", cache}).out;
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2)), cache = it.cache.folder;
+  CHECK(contains(run_relaxc({"cache", "--cache", cache}).out, ": 0 artifacts"));
+  REQUIRE(run_relaxc({"run", model, "--cache", cache}).exit_code == 0);
+  CHECK(contains(run_relaxc({"bench", model, "--cache", cache, "--runs", "3"}).out, " s (from the cache)\n"));
+  CHECK_FALSE(
+      contains(run_relaxc({"bench", model, "--cache", cache, "--runs", "3", "--no-cache"}).out, "from the cache"));
+  const std::string listed = run_relaxc({"cache", "--cache", cache}).out;
   CHECK(contains(listed, model));
   CHECK(contains(listed, ": 1 artifacts"));
   const std::string kept = it.cache.folder + "/mine.txt";
   std::ofstream(kept) << "mine";
-  CHECK(contains(tool({"cache", "clear", "--cache", cache}).out, ": 1 artifacts"));
+  CHECK(contains(run_relaxc({"cache", "clear", "--cache", cache}).out, ": 1 artifacts"));
   CHECK(it.count() == 0);
   CHECK(fs::exists(kept));
   setenv("RELAXC_CACHE", it.folder.at("stated").c_str(), 1);
-  REQUIRE(tool({"run", model}).exit_code == 0);
-  CHECK(contains(tool({"cache"}).out, it.folder.at("stated") + ": 1 artifacts"));
+  REQUIRE(run_relaxc({"run", model}).exit_code == 0);
+  CHECK(contains(run_relaxc({"cache"}).out, it.folder.at("stated") + ": 1 artifacts"));
   setenv("RELAXC_CACHE", "", 1);
-  CHECK(contains(tool({"cache"}).err, "there is no cache"));
+  CHECK(contains(run_relaxc({"cache"}).err, "there is no cache"));
 }

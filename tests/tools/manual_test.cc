@@ -1,0 +1,85 @@
+// The man page and the completions, which come from the same tables as --help.
+#include <filesystem>
+
+#include "support/version.h"
+#include "tests/folder.h"
+#include "tests/patterns.h"
+#include "tests/relaxc_command.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+using test::run_relaxc;
+
+namespace {
+
+// The manual in a folder.
+struct Manual {
+  test::Folder folder{"manual"};
+  Manual() { REQUIRE(run_relaxc({"manual", folder.path.string()}).exit_code == 0); }
+
+  // Returns what bash offers for the last of these words.
+  std::string completed(const std::vector<std::string>& words) const {
+    std::string script = "source '" + folder.at("relaxc.bash") + "'; COMP_WORDS=(relaxc";
+    for (const std::string& word : words) script += " '" + word + "'";
+    script += "); COMP_CWORD=" + std::to_string(words.size()) + "; _relaxc; echo \"${COMPREPLY[*]}\"";
+    const Outcome outcome = test::run_program({"/bin/bash", "-c", script}, 60);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out.substr(0, outcome.out.find('\n'));
+  }
+};
+
+std::vector<std::string> long_flags_in_help(const std::string& command) {
+  std::vector<std::string> flags;
+  for (const auto& match : test::matches(run_relaxc({command, "--help"}).out, "\n  (?:-[a-zA-Z],)?(--[a-z-]+)"))
+    flags.push_back(match[1]);
+  return flags;
+}
+
+}  // namespace
+
+TEST_CASE("the manual has every command and flag", "[tools]") {
+  const Manual manual;
+  const std::string page = manual.folder.read("relaxc.1"), zsh = manual.folder.read("_relaxc"),
+                    fish = manual.folder.read("relaxc.fish");
+  CHECK(contains(page, std::string("relaxc ") + kVersion));
+  const std::string plain_page = test::with_matches_replaced(page, "\\\\-", "-");  // roff's hyphens
+  size_t checked = 0;
+  for (const std::string command : {"run", "compile", "bench", "opt", "inspect", "explain", "cache", "fmt"}) {
+    CHECK(contains(page, ".SS \\fBrelaxc " + command + "\\fR"));
+    for (const std::string& flag : long_flags_in_help(command)) {
+      INFO(command << " " << flag);
+      CHECK(contains(plain_page, flag));
+      CHECK(contains(zsh, "'" + flag + "["));
+      CHECK(contains(fish, " -l " + flag.substr(2) + " "));
+      CHECK(contains(manual.completed({command, flag}), flag));
+      ++checked;
+    }
+  }
+  CHECK(checked > 60);
+  CHECK(contains(page, ".SS \\fBrelaxc cache clear\\fR"));
+  CHECK_FALSE(contains(page, "relaxc manual"));
+}
+
+TEST_CASE("bash completes commands, flags and values", "[tools]") {
+  const Manual manual;
+  CHECK(contains(manual.completed({"be"}), "bench"));
+  CHECK_FALSE(contains(manual.completed({"be"}), "run"));
+  CHECK(manual.completed({"bench", "model.onnx", "--wa"}) == "--warmup");
+  CHECK(contains(manual.completed({"compile", "m.onnx", "--emit", "l"}), "loops"));
+  CHECK(contains(manual.completed({"cache", "c"}), "clear"));
+  CHECK(manual.completed({"run", "mod"}).empty());  // then names of files are offered
+}
+
+TEST_CASE("the man page is one that groff takes", "[tools]") {
+  if (!std::filesystem::exists("/usr/bin/groff")) return;
+  const Manual manual;
+  const Outcome outcome =
+      test::run_program({"/usr/bin/groff", "-man", "-Tutf8", "-ww", manual.folder.at("relaxc.1")}, 60);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(contains(outcome.out, "threads that run kernels (0: all cores)"));
+}
