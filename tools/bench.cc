@@ -1,21 +1,27 @@
 // relaxc bench: measures the time of a run.
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
+#include "support/version.h"
 #include "tools/given_shapes.h"
 #include "tools/in_turn.h"
 #include "tools/profile.h"
 #include "tools/progress_line.h"
+#include "tools/report.h"
 #include "tools/tool.h"
+#include "vm/cpu.h"
 
 namespace relaxc::tools {
 
 namespace {
 
 struct BenchOptions {
-  std::string model, json, trace;
+  std::string model, json, trace, other;
   CompilerOptions compiler;
   CacheOptions cache;
   InputOptions inputs;
@@ -57,7 +63,7 @@ struct Started {
   std::optional<CompiledModule> compiled;  // of a file that is not an artifact
   Measured session;
   std::vector<vm::Value> inputs;
-  double compile_s;
+  double compile_s, cold_ms;  // of the first run
   bool was_cached;
   Program program;
 };
@@ -76,9 +82,10 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   const vm::Function& function = program.function(settings.function);
   Measured session{{}, Session(program, {.pool = pool}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
-  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
-  return {settings,  std::move(compiled), std::move(session), std::move(inputs),
-          compile_s, loaded.was_cached,   std::move(program)};
+  const double cold_ms = session.run(inputs);
+  for (int i = 1; i < options.warmup; ++i) session.run(inputs);
+  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s,
+          cold_ms,  loaded.was_cached,   std::move(program)};
 }
 
 std::vector<double> timed_runs(const BenchOptions& options, Started& it) {
@@ -96,18 +103,76 @@ std::vector<double> timed_runs(const BenchOptions& options, Started& it) {
   return times;
 }
 
-std::string json_of(const std::vector<double>& sorted, const Started& it, const std::optional<InTurn>& in_turn,
+// Returns the least time that this share of the runs, which are sorted, did not exceed.
+double percentile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+double runs_per_s(const std::vector<double>& times) {
+  return 1000 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+// Returns the symbolic dims of the function's inputs with the sizes that these have.
+std::map<std::string, int64_t> dims_of(const Started& it) {
+  DimSolver dims;
+  const std::vector<vm::ValueInfo>& infos = it.program.function(it.session.function).inputs;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const Tensor* tensor = it.inputs[i].get_if<Tensor>();
+    if (!tensor || !infos[i].dims || infos[i].dims->size() != tensor->shape().size()) continue;
+    for (size_t d = 0; d < tensor->shape().size(); ++d) dims.learn((*infos[i].dims)[d], tensor->shape()[d]);
+  }
+  dims.solve();
+  return dims.known();
+}
+
+// What was measured, and on what.
+Report figures_of(const std::vector<double>& sorted, const Started& it, int threads) {
+  Report dims;
+  for (const auto& [name, size] : dims_of(it)) dims.set(name, size);
+  const std::string* cpu = find_value(it.program.executable().metadata, std::string(vm::kCpuKey));
+  return {{"median_ms", median_of(sorted)},
+          {"min_ms", sorted.front()},
+          {"max_ms", sorted.back()},
+          {"p50_ms", percentile(sorted, 0.5)},
+          {"p90_ms", percentile(sorted, 0.9)},
+          {"p99_ms", percentile(sorted, 0.99)},
+          {"cold_ms", it.cold_ms},
+          {"runs_per_s", runs_per_s(sorted)},
+          {"runs", std::ssize(sorted)},
+          {"compile_s", it.compile_s},
+          {"from_cache", it.was_cached},
+          {"threads", threads},
+          {"dims", dims},
+          {"target", cpu ? *cpu : std::string()},
+          {"version", version_text()}};
+}
+
+std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const std::optional<InTurn>& other,
                     const std::string& profile) {
-  std::string compared = profile.empty() ? "" : ", \"profile\": " + profile;
-  if (in_turn)
-    compared += fmt::format(
-        ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
-        "\"kernels_differ\": {}",
-        in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
-  return fmt::format(
-      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}, "
-      "\"from_cache\": {}{}}}\n",
-      median_of(sorted), sorted.front(), sorted.back(), sorted.size(), it.compile_s, it.was_cached, compared);
+  if (in_turn) {
+    figures.set("without_median_ms", in_turn->without_ms);
+    figures.set("with_median_ms", in_turn->with_ms);
+    figures.set("ratio", in_turn->ratio);
+    figures.set("kernels_differ", in_turn->differ);
+  }
+  if (other) {
+    figures.set("compared",
+                Report{{"median_ms", other->with_ms}, {"other_median_ms", other->without_ms}, {"ratio", other->ratio}});
+  }
+  if (profile.empty()) return figures.json() + "\n";
+  const std::string text = figures.json();  // an object, to which the profile comes as it is
+  return text.substr(0, text.size() - 1) + ", \"profile\": " + profile + "}\n";
+}
+
+// Measures the model and another one, or another compilation of it, in turn.
+InTurn compare_with_other(const BenchOptions& options, Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
+  CachedProgram loaded = load_cached(options.other, it.settings, options.cache.get(options.compiler, options.other));
+  const vm::Function& function = loaded.program.function(it.settings.function);
+  Measured other{{}, Session(loaded.program, {.pool = pool}), function.name};
+  for (int i = 0; i < options.warmup; ++i) other.run(it.inputs);
+  InTurn result = measure_pair(it.session, other, it.inputs, {options.runs, options.seconds});
+  if (options.json != "-") print_message("{} against {}: {}", options.model, options.other, result.text);
+  return result;
 }
 
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
@@ -161,13 +226,18 @@ int run(const BenchOptions& stated) {
     print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
                   it.compile_s, it.was_cached ? " (from the cache)" : "", median_of(times), times.front(), times.back(),
                   times.size());
+    print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {} threads\n",
+                  percentile(times, 0.9), percentile(times, 0.99), it.cold_ms, runs_per_s(times), pool->num_workers());
   }
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
+  std::optional<InTurn> other;
+  if (!options.other.empty()) other = compare_with_other(options, it, pool);
   std::optional<Profile> profile;
   if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
   if (!options.json.empty())
-    write_text(options.json, json_of(times, it, in_turn, profile ? profile->json(kProfiledRuns) : ""));
+    write_text(options.json, json_of(figures_of(times, it, pool->num_workers()), in_turn, other,
+                                     profile ? profile->json(kProfiledRuns) : ""));
   if (options.profile && options.json != "-") print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
   return kRight;
@@ -181,6 +251,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
   options->inputs.add_to(*command);
   options->inputs.add_fix_dims(*command);
+  options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
   command->add_option("--runs", options->runs, "the largest number of timed runs")
       ->check(whole_number_in(1, kMostRuns))
@@ -191,6 +262,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--seconds", options->seconds, "stop after that time")
       ->check(number_from(0))
       ->capture_default_str();
+  command->add_option("--compare", options->other,
+                      "another file (.so, .onnx, .py) that is run in turn, with the same inputs");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");

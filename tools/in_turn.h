@@ -27,6 +27,11 @@ struct InTurn {
 InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
                        const InTurnOptions& options);
 
+// Compares whole runs of two programs, whose kernels need not have anything in common. `text` has the medians and the
+// ratio of the first to the second one.
+InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
+                    const InTurnOptions& options);
+
 double now_ms();
 // Returns the value in the middle.
 double median_of(std::vector<double> values);

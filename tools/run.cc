@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tools/given_shapes.h"
 #include "tools/progress_line.h"
 #include "tools/tool.h"
@@ -21,6 +22,8 @@ struct RunOptions {
   std::string test_data, output_dir, format = "npy";
   double rtol = 1e-3, atol = 1e-7;
   bool profile = false, interpret = false, has_passes = false;
+  int64_t top = 0;     // 0: none
+  std::string labels;  // a file
 };
 
 // Writes the value to a file. Without messages of ONNX, an item of a sequence is a file of its own, and so are the keys
@@ -81,6 +84,17 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   return {function.name, std::move(values)};
 }
 
+// Returns the lines of the file, each the name of a class.
+std::vector<std::string> labels_of(const RunOptions& options) {
+  if (options.labels.empty()) return {};
+  const std::string text = read_text(options.labels);
+  std::vector<std::string> labels;
+  for (std::string_view line : parts_of(text, '\n'))
+    labels.emplace_back(line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0)));
+  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  return labels;
+}
+
 int run(const RunOptions& stated) {
   RunOptions options = stated;
   options.inputs = stated.inputs.with_buffer_names(stated.model);
@@ -90,8 +104,10 @@ int run(const RunOptions& stated) {
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
   if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
   if (results.empty()) print_message("{} has no results\n", function);
+  const std::vector<std::string> labels = labels_of(options);
   for (size_t i = 0; i < results.size(); ++i) {
     print_message("{}\n", summary(results[i]));
+    if (options.top > 0) print_message("{}", largest_elements(results[i], options.top, labels));
     if (!options.output_dir.empty())
       write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
   }
@@ -112,6 +128,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file")->required();
   options->inputs.add_to(*command);
   options->inputs.add_fix_dims(*command);
+  options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
   command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
   command->add_option("--format", options->format, "the format of written outputs")
@@ -124,12 +141,18 @@ void add_run(CLI::App& app, int& exit_code) {
       "--interpret", options->interpret,
       "run kernels in the interpreter, which checks all indices and reads (docs/relaxc.md); with --passes "
       "after these, else after legalize");
+  command->add_option("--top", options->top, "print the largest elements of each row of the results (5 with --labels)")
+      ->check(whole_number_in(1, kMostRuns));
+  command->add_option("--labels", options->labels, "a file with the name of a class on each line, for --top")
+      ->check(CLI::ExistingFile);
   command->add_flag("--profile", options->profile, "print the time of each kernel");
   options->cache.add_to(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc run model.onnx --input x=x.npy --output-dir out");
   command->callback([options, command, &exit_code] {
+    constexpr int64_t kUsualTop = 5;
     options->has_passes = command->count("--passes") > 0;
+    if (!options->labels.empty() && options->top == 0) options->top = kUsualTop;
     exit_code = run(*options);
   });
 }

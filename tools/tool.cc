@@ -20,6 +20,7 @@
 #include "support/lists.h"
 #include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
+#include "tools/npz.h"
 #include "tools/progress_line.h"
 #include "vm/npy.h"
 
@@ -345,13 +346,22 @@ static void check_names(const std::map<std::string, int64_t>& dims, const std::v
 }
 
 void InputOptions::add_to(CLI::App& app) {
-  app.add_option("--input", named, "NAME=FILE.npy or NAME=VALUE: 3, [1, n], (x.npy, 3), _ for random (docs/relaxc.md)");
+  app.add_option(
+      "--input", named,
+      "[NAME=]FILE (.npy, .pb, an image), FILE.npz, or NAME=VALUE: 3, [1, n], _ for random (docs/relaxc.md)");
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, the size of a symbolic dim in the inputs that are not given");
   app.add_option("--seed", seed, "the seed of random inputs")
       ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()))
       ->capture_default_str();
+}
+
+void InputOptions::add_picture(CLI::App& app) {
+  app.add_option("--mean", picture.mean, "what is subtracted from pixels of images (0 to 255): one number, or R,G,B")
+      ->delimiter(',');
+  app.add_option("--scale", picture.scale, "what the difference is multiplied by (1/255 for floats): one, or R,G,B")
+      ->delimiter(',');
 }
 
 void InputOptions::add_fix_dims(CLI::App& app) {
@@ -398,9 +408,15 @@ InputOptions InputOptions::with_buffer_names(const std::string& model) const {
   return result;
 }
 
+// Returns whether the text is a value or file without the name of an input.
+static bool is_nameless(const std::string& text) {
+  return text.find('=', 1) == std::string::npos || names_file("", text);
+}
+
 std::map<std::string, Type> InputOptions::types() const {
   std::map<std::string, Type> result;
   for (const std::string& text : named) {
+    if (is_nameless(text)) continue;
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy", names_file);
     if (!value.ends_with(".npy")) continue;
     Tensor tensor = read_npy(value);
@@ -408,6 +424,30 @@ std::map<std::string, Type> InputOptions::types() const {
     result.insert_or_assign(name, tensor_type(std::move(dims), tensor.dtype()));
   }
   return result;
+}
+
+// Gives the members of an archive to the inputs of their names, and those that NumPy numbered (arr_0) by position.
+static void give_members(const std::string& file, const std::vector<vm::ValueInfo>& inputs,
+                         const std::function<void(const vm::ValueInfo&, WrittenValue)>& give) {
+  constexpr std::string_view kNumbered = "arr_";
+  for (const NpzMember& member : read_npz(file)) {
+    const vm::ValueInfo* input = find_item(inputs, member.name, &vm::ValueInfo::name);
+    const auto number = member.name.starts_with(kNumbered)
+                            ? text::whole_number(std::string_view(member.name).substr(kNumbered.size()))
+                            : std::nullopt;
+    if (!input && number && *number < std::ssize(inputs)) input = &inputs[static_cast<size_t>(*number)];
+    if (!input)
+      fail({}, "{}: no input is called '{}'; there are {}", file, printable(member.name),
+           joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
+    NpyNotes notes;
+    const std::string place = fmt::format("{}: {}", file, printable(member.name));
+    Tensor tensor =
+        with_compile_errors({}, [&] { return read_npy_bytes(member.content, place, input->dtype, &notes); });
+    if (input->dtype && input->kind == vm::ValueKind::kTensor)
+      tensor = with_dtype(tensor, *input->dtype, printable(input->name), notes);
+    for (const std::string& note : notes) print_note("note: {}\n", note);
+    give(*input, written_value(tensor));
+  }
 }
 
 // Returns what the flags give for each input, and _ for the others.
@@ -418,7 +458,22 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
   std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
   for (size_t i = 0; i < files.size(); ++i) given[i] = written_value(read_value_pb(files[i], inputs[i]));
   std::set<const vm::ValueInfo*> seen;
+  auto give = [&](const vm::ValueInfo& input, WrittenValue value) {
+    if (!seen.insert(&input).second) fail({}, "input '{}' is given twice by --input", printable(input.name));
+    given[static_cast<size_t>(&input - inputs.data())] = std::move(value);
+  };
   for (const std::string& text : named) {
+    if (is_nameless(text) && text.ends_with(".npz")) {
+      give_members(text, inputs, give);
+      continue;
+    }
+    if (is_nameless(text)) {
+      if (inputs.size() != 1)
+        fail({}, "'{}' has no name, and there are {} inputs: {}; give --input NAME={}", text, inputs.size(),
+             joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }), text);
+      give(inputs[0], parse_value(text));
+      continue;
+    }
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy", [&](const std::string& tried, const auto&) {
       auto is_longer = [&](const vm::ValueInfo& info) {
         return info.name.size() > tried.size() && text.starts_with(info.name + "=");
@@ -429,8 +484,7 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
     if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),
            joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
-    if (!seen.insert(known).second) fail({}, "input '{}' is given twice by --input", printable(known->name));
-    given[static_cast<size_t>(known - inputs.data())] = parse_value(value);
+    give(*known, parse_value(value));
   }
   return given;
 }
@@ -469,16 +523,29 @@ std::map<std::string, Type> InputOptions::types(const std::vector<vm::ValueInfo>
   std::vector<WrittenValue> written = given(inputs);
   for (size_t i = 0; i < inputs.size() && folder.empty(); ++i) {
     bool is_given = written[i].open != 0 || written[i].text != "_" || written[i].value || written[i].tensor;
-    if (is_given) add(inputs[i], InputMaker(parse_dims(dims), seed).make({inputs[i]}, {written[i]}).at(0));
+    if (is_given) add(inputs[i], make({inputs[i]}, {written[i]}, nullptr).at(0));
   }
   return result;
 }
 
+std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> written,
+                                          std::vector<std::string>* notes) const {
+  auto read = [this](const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& notes) {
+    return read_picture(path, info, picture, notes);
+  };
+  InputMaker maker(parse_dims(dims), seed, read);
+  std::vector<vm::Value> values = maker.make(inputs, std::move(written));
+  if (notes) *notes = maker.notes();
+  return values;
+}
+
 std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs,
                                           const std::map<std::string, int64_t>& fixed) const {
-  std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  check_names(dim_values, inputs, fixed);
-  return InputMaker(std::move(dim_values), seed).make(inputs, given(inputs));
+  check_names(parse_dims(dims), inputs, fixed);
+  std::vector<std::string> notes;
+  std::vector<vm::Value> values = make(inputs, given(inputs), &notes);
+  for (const std::string& note : notes) print_note("note: {}\n", note);
+  return values;
 }
 
 namespace {

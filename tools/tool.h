@@ -11,6 +11,7 @@
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
 #include "tools/console.h"
+#include "tools/picture.h"
 #include "tools/values.h"
 
 namespace relaxc::tools {
@@ -67,12 +68,15 @@ void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
 
 // The sources of inputs: .npy files by name, .pb files by position, else random values in declared shapes.
 struct InputOptions {
-  std::vector<std::string> named;       // x=x.npy
+  std::vector<std::string> named;       // x=x.npy, or x.npy for the only input, or all.npz
   std::vector<std::string> positional;  // in0.pb in1.pb
   std::vector<std::string> dims;        // batch=4, for random inputs
   uint64_t seed = 0;
   bool has_fixed_dims = false;
+  PictureOptions picture;
   void add_to(CLI::App& app);
+  // Adds --mean and --scale.
+  void add_picture(CLI::App& app);
   // Adds --fix-dims to a command that compiles and runs. With it, fix_dims() compiles for the values of --dim only.
   void add_fix_dims(CLI::App& app);
   void fix_dims(const std::string& model, CompilerOptions& compiler) const;
@@ -91,6 +95,8 @@ struct InputOptions {
   std::map<std::string, Type> types() const;
 
  private:
+  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> written,
+                              std::vector<std::string>* notes) const;
   std::vector<WrittenValue> given(const std::vector<vm::ValueInfo>& inputs) const;
 };
 
