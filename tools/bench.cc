@@ -209,8 +209,8 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
 
 int run(const BenchOptions& stated) {
   BenchOptions options = stated;
-  options.inputs = stated.inputs.with_buffer_names(stated.model);
-  options.inputs.fix_dims(options.model, options.compiler);
+  options.inputs = with_buffer_names(stated.inputs, stated.model);
+  fix_dims(options.inputs, options.model, options.compiler);
   check_output(options.json, options.model);
   check_output(options.trace, options.model);
   if (options.json == "-" && options.trace == "-")
@@ -249,7 +249,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "time runs of a model or artifact");
   command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
-  options->inputs.add_to(*command);
+  add_inputs(*command, options->inputs);
   options->inputs.add_fix_dims(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);

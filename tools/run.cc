@@ -61,7 +61,7 @@ CompileSettings settings_of(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
-  settings.input_types = options.inputs.types();
+  settings.input_types = types_of_files(options.inputs);
   return settings;
 }
 
@@ -97,8 +97,8 @@ std::vector<std::string> labels_of(const RunOptions& options) {
 
 int run(const RunOptions& stated) {
   RunOptions options = stated;
-  options.inputs = stated.inputs.with_buffer_names(stated.model);
-  options.inputs.fix_dims(options.model, options.compiler);
+  options.inputs = with_buffer_names(stated.inputs, stated.model);
+  fix_dims(options.inputs, options.model, options.compiler);
   const CompileSettings settings = settings_of(options);
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
@@ -126,7 +126,7 @@ void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "run a model (.onnx), a module (.py) or an artifact (.so)");
   command->add_option("model", options->model, "the file")->required();
-  options->inputs.add_to(*command);
+  add_inputs(*command, options->inputs);
   options->inputs.add_fix_dims(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);

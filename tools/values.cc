@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -175,17 +174,23 @@ std::vector<vm::Value> InputMaker::make(const std::vector<vm::ValueInfo>& inputs
   return values;
 }
 
+static void check_reads_pb(const std::string& path, bool reads) {  // NOLINT: of a sentence
+  if (!reads)
+    fail({}, "'{}' is a message of ONNX, which relaxc reads and this program does not; give a .npy file", path);
+}
+
 // Reads the files, and learns dims from what is given.
 void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
   if (is_random(given)) return need(info);
   bool is_container = info.is_optional || info.kind == vm::ValueKind::kSequence || info.kind == vm::ValueKind::kMap;
   if (is_container && is_file(given) && given.text.ends_with(".pb")) {
-    given.value = read_value_pb(given.text, info);
+    check_reads_pb(given.text, readers_.value_pb != nullptr);
+    given.value = readers_.value_pb(given.text, info);
     return;
   }
-  const bool is_image = read_picture_ && given.open == 0 && !given.tensor && is_picture(given.text);
+  const bool is_image = readers_.picture && given.open == 0 && !given.tensor && is_picture(given.text);
   if (is_file(given)) given.tensor = read_file(given.text, info);
-  if (is_image) given.tensor = read_picture_(given.text, info, notes_);
+  if (is_image) given.tensor = readers_.picture(given.text, info, notes_);
   std::vector<int64_t> shape;
   if (given.tensor) shape = given.tensor->shape();
   if (!given.tensor && info.kind == vm::ValueKind::kTensor) find_shape(given, 0, shape);
@@ -243,7 +248,10 @@ Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, s
 
 // Reads a .pb or .npy file. The latter is often of another dtype than the model's, as NumPy's default is float64.
 Tensor InputMaker::read_file(const std::string& path, const vm::ValueInfo& info) {
-  if (path.ends_with(".pb")) return read_tensor_pb(path, info.dtype);
+  if (path.ends_with(".pb")) {
+    check_reads_pb(path, readers_.tensor_pb != nullptr);
+    return readers_.tensor_pb(path, info.dtype);
+  }
   Tensor tensor = read_npy(path, info.dtype, &notes_);
   return info.dtype ? with_dtype(tensor, *info.dtype, input_, notes_) : tensor;
 }

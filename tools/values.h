@@ -32,11 +32,18 @@ bool is_picture(const std::string& path);
 using PictureReader =
     std::function<Tensor(const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& notes)>;
 
+// What a program can read, beside .npy files.
+struct FileReaders {
+  std::function<Tensor(const std::string& path, std::optional<DType> expected)> tensor_pb = nullptr;
+  std::function<vm::Value(const std::string& path, const vm::ValueInfo& info)> value_pb = nullptr;
+  PictureReader picture = nullptr;
+};
+
 // Makes the inputs of a function from those that are given and, for the others, at random.
 class InputMaker {
  public:
-  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed, PictureReader read_picture = nullptr)
-      : dims_(std::move(dims)), random_(seed), read_picture_(std::move(read_picture)) {}
+  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed, FileReaders readers = {})
+      : dims_(std::move(dims)), random_(seed), readers_(std::move(readers)) {}
   // There is one item per input; _ stands for a random one. Throws a CompileError that names the input.
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> given);
   // Returns what was converted, a line each.
@@ -58,7 +65,7 @@ class InputMaker {
 
   DimSolver dims_;
   std::mt19937_64 random_;
-  PictureReader read_picture_;
+  FileReaders readers_;
   std::vector<std::string> notes_;
   std::string input_;  // what messages name
 };
