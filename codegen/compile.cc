@@ -276,6 +276,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
   const codegen::KernelMap kernels = this->kernels();
   if (!settings.interpret && !kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
+    executable_.metadata[vm::kCpuKey] = target_.cpu;
     executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
