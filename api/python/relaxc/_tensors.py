@@ -27,8 +27,6 @@ def as_array(value: Any, declared: Code | None) -> np.ndarray:
         array = np.asarray(value)
     else:
         array = _from_numbers(value, declared.numpy)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     return array
 
 
@@ -63,6 +61,8 @@ class Slot:
             if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) and self._lend_capsule(value):
                 return
             value = as_array(value, self.declared)
+        if not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
         code = code_for(value.dtype, self.declared)
         if code is None:
             raise TypeError(f"{self.name} has the dtype {value.dtype}, which tensors do not have")
@@ -96,7 +96,7 @@ class Slot:
     def _lend_capsule(self, value: Any) -> bool:
         try:
             capsule = value.__dlpack__()
-        except (BufferError, TypeError):  # a dtype that DLPack lacks there; __array__ may have it
+        except (BufferError, RuntimeError, TypeError):  # a dtype that DLPack lacks there; __array__ may have it
             if not hasattr(value, "__array__"):
                 raise
             return False

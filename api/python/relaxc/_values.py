@@ -46,6 +46,8 @@ def _made(make: Any, *arguments: Any) -> Handle:
 
 def to_any(value: Any, info: ValueInfo | None, name: str) -> Handle:
     """Makes a value of the library. `info` is its declaration, where there is one."""
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 0:
+        value = value.item()  # as the package onnx holds an optional
     kind = info.kind if info is not None and info.kind != "none" else _kind_of(value)
     if value is None:
         return _made(lib.any_none)
@@ -96,8 +98,8 @@ def _map(value: Any, info: ValueInfo | None, name: str) -> Handle:
     if not isinstance(value, dict):
         raise UsageError(f"{name} is {type(value).__name__}, expected a dict")
     key, entry = info.fields if info is not None and len(info.fields) == 2 else (None, None)
-    return _of(_library.MAP, [to_any(np.array(list(value.keys())), key, f"the keys of {name}"),
-                              to_any(np.array(list(value.values())), entry, f"the values of {name}")])
+    return _of(_library.MAP, [_tensor(list(value.keys()), key, f"the keys of {name}"),
+                              _tensor(list(value.values()), entry, f"the values of {name}")])
 
 
 def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
