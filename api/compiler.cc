@@ -35,8 +35,10 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
   settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };
   settings.report = [&options](const std::string& line) { log_to(options, RELAXC_LOG_NOTE, line); };
-  if (options.progress) {
+  if (options.progress || options.cancelled) {
     settings.progress = [&options](const Progress& now) {
+      if (options.cancelled && *options.cancelled) throw Cancelled("the compilation was cancelled");
+      if (!options.progress) return;
       const std::string at_work(now.at_work);
       const relaxc_progress_info info{
           sizeof(relaxc_progress_info),    name_of(now.stage), at_work.c_str(), static_cast<int64_t>(now.done),
@@ -105,6 +107,8 @@ extern "C" RELAXC_API int32_t relaxc_compiler_entry(const relaxc_compiler_reques
     return RELAXC_OK;
   } catch (const CompileError& error) {
     return api::tell(*reply, error);
+  } catch (const Cancelled& error) {
+    return api::tell(*reply, RELAXC_CANCELLED, error.what());
   } catch (const RuntimeError& error) {  // of files
     return api::tell(*reply, RELAXC_INVALID, error.what());
   } catch (const std::bad_alloc&) {

@@ -45,7 +45,7 @@ typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
                              RELAXC_UNSUPPORTED = 3, /* the model may be right, but relaxc cannot compile it yet */
                              RELAXC_RUN_FAILED =
                                  4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
-                             RELAXC_CANCELLED = 5, /* relaxc_session_cancel */
+                             RELAXC_CANCELLED = 5, /* relaxc_session_cancel, or `cancelled` of a compilation */
                              RELAXC_OUT_OF_MEMORY = 6,
                              RELAXC_INTERNAL = 7 /* a bug of relaxc */
 } relaxc_status;
@@ -284,6 +284,8 @@ typedef struct relaxc_compile_options {
   relaxc_logger log;   /* NULL: warnings are dropped */
   relaxc_progress progress;
   void* user; /* of both callbacks */
+  const volatile int32_t* cancelled; /* the host makes it 1, on any thread, to end the compilation with
+                                        RELAXC_CANCELLED when its next piece of work begins; NULL: it never does */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

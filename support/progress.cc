@@ -49,7 +49,10 @@ void StageProgress::end(const std::string& name) {
   running_.erase(piece);
   if (seconds > slowest_seconds_) slowest_ = name, slowest_seconds_ = seconds;
   ++done_;
-  done_ == total_ ? tell(slowest_, slowest_seconds_) : tell_of_oldest();
+  try {
+    done_ == total_ ? tell(slowest_, slowest_seconds_) : tell_of_oldest();
+  } catch (...) {  // a destructor calls this; the callback throws again when the next piece begins
+  }
 }
 
 void StageProgress::finish() {

@@ -27,7 +27,7 @@ struct Progress {
 };
 
 // Is called when a piece begins and when it ends, by the thread that works on it, but never by two threads at once. It
-// must return soon, since the others may wait for it, and must not throw.
+// must return soon, since the others may wait for it. What it throws ends the compilation before the next piece.
 using OnProgress = std::function<void(const Progress&)>;
 
 // Counts the pieces of one stage, on which several threads may work. Without a callback it does nothing.

@@ -1,0 +1,24 @@
+"""relaxc: a compiler for neural networks.
+
+    import numpy as np, relaxc
+    model = relaxc.compile("model.onnx")           # or relaxc.load("model.so")
+    y = model(np.zeros((1, 3, 224, 224), np.float32))
+    print(model.inputs, model.profile(x=...))
+
+Errors are `relaxc.Error`s. `relaxc.backend` runs models for the tests of the package onnx. docs/python.md has the rest."""
+from __future__ import annotations
+
+from ._compile import RelaxcWarning
+from ._library import lib as _lib
+from .errors import (Cancelled, CompileError, Error, ErrorPlace, InternalError, OutOfMemoryError, RunError,
+                     UnsupportedError, UsageError)
+from .info import ValueInfo
+from .model import Model, Results, load
+from .module import Module, compile, compile_to_file
+from .profile import KernelCall, Profile
+from .progress import Progress
+
+__version__: str = _lib.version().decode()
+__all__ = ["Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall", "Model", "Module",
+           "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError", "UnsupportedError",
+           "UsageError", "ValueInfo", "compile", "compile_to_file", "load"]

@@ -1,0 +1,87 @@
+"""Calls of the compiler, with their options and callbacks."""
+from __future__ import annotations
+
+import ctypes as c
+import os
+import warnings
+from threading import get_ident
+from typing import Any, Callable, Mapping, Sequence, Union
+
+from . import _interrupt, _library
+from ._library import encoded, lib, text
+from .errors import UsageError, check
+from .progress import Progress, reporter
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class RelaxcWarning(UserWarning):
+    """A warning of the compiler."""
+
+
+class Options:
+    """A relaxc_compile_options with the memory that it points to."""
+
+    def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
+                 dims: Mapping[str, int] | None = None, kernels: Sequence[Path] = (), jobs: int = 0,
+                 opt_level: int = 0, winograd: bool = True, cache: Path | None = None,
+                 log: Callable[[str], None] | None = None,
+                 progress: bool | Callable[[Progress], None] = False) -> None:
+        if jobs < 0 or not 0 <= opt_level <= 3:
+            raise UsageError(f"jobs is {jobs}, expected 0 or more; opt_level is {opt_level}, expected 0 to 3")
+        kernels = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
+        dims = dims or {}
+        self._cancelled = c.c_int32(0)
+        self._log, self._messages = log, []  # type: ignore[var-annotated]
+        self._report, self._finish = reporter(progress)
+        self._error: BaseException | None = None
+        options = self.options = _library.CompileOptions()
+        options.size = c.sizeof(options)
+        options.target, options.passes = encoded(target), encoded(passes)
+        options.function, options.cache = encoded(function), encoded(cache)
+        options.dim_names = (c.c_char_p * len(dims))(*[encoded(name) for name in dims])
+        options.dim_values = (c.c_int64 * len(dims))(*[int(value) for value in dims.values()])
+        options.num_dims = len(dims)
+        options.kernels = (c.c_char_p * len(kernels))(*[encoded(path) for path in kernels])
+        options.num_kernels = len(kernels)
+        options.num_threads, options.opt_level, options.no_winograd = jobs, opt_level, int(not winograd)
+        options.log = _library.Logger(self._hear)
+        if self._report is not None:
+            options.progress = _library.ProgressCallback(self._tell)
+        options.cancelled = c.addressof(self._cancelled)
+
+    def cancel(self) -> None:
+        self._cancelled.value = 1
+
+    def _hear(self, _user: int, level: int, message: bytes) -> None:
+        self._messages.append((level, text(message)))
+
+    def _tell(self, _user: int, pointer: Any) -> None:
+        now = pointer.contents
+        try:
+            if self._error is None:
+                self._report(Progress(text(now.stage), text(now.at_work), now.done, now.total, now.seconds))  # type: ignore[misc]
+        except BaseException as error:  # raised by call(), since no exception crosses the library
+            self._error = error
+            self.cancel()
+
+    def call(self, function: Any, *arguments: Any) -> None:
+        """Calls a function of the compiler; `...` among the arguments stands for the options."""
+        given = [c.byref(self.options) if argument is ... else argument for argument in arguments]
+        is_main = get_ident() == _interrupt.main_thread
+        if is_main:
+            _interrupt.push(self.cancel)
+        try:
+            status = function(*given)
+        finally:
+            if is_main:
+                _interrupt.pop()
+            self._finish()
+        if self._error is not None:
+            raise self._error
+        for level, message in self._messages:
+            if self._log is not None:
+                self._log(message)
+            elif level > 0:
+                warnings.warn(message, RelaxcWarning, stacklevel=5)
+        check(status)

@@ -1,0 +1,116 @@
+"""The dtypes of tensors: DLPack's codes, NumPy's dtypes, and those that NumPy lacks.
+
+bfloat16 and float8 are dtypes of the package ml_dtypes where it is installed, else their bits as uint16 and uint8. A
+tensor of elements of 2 or 4 bits, of which several share a byte, is an int8 or uint8 array with one element to a byte;
+float4_e2m1fn is ml_dtypes' dtype or uint8 with its codes."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._library import STRING_CODE, DataType
+
+try:
+    import ml_dtypes as _extra
+except ImportError:
+    _extra = None
+
+INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
+
+# DLPack's code and bits of the dtypes that NumPy lacks: ml_dtypes' name, and the dtype without it.
+_OTHERS = {
+    (BFLOAT, 16): ("bfloat16", np.uint16),
+    (7, 8): ("float8_e3m4", np.uint8),
+    (8, 8): ("float8_e4m3", np.uint8),
+    (9, 8): ("float8_e4m3b11fnuz", np.uint8),
+    (10, 8): ("float8_e4m3fn", np.uint8),
+    (11, 8): ("float8_e4m3fnuz", np.uint8),
+    (12, 8): ("float8_e5m2", np.uint8),
+    (13, 8): ("float8_e5m2fnuz", np.uint8),
+    (14, 8): ("float8_e8m0fnu", np.uint8),
+    (17, 4): ("float4_e2m1fn", np.uint8),
+    (INT, 4): (None, np.int8),
+    (UINT, 4): (None, np.uint8),
+    (INT, 2): (None, np.int8),
+    (UINT, 2): (None, np.uint8),
+}
+_KINDS = {"i": INT, "u": UINT, "f": FLOAT, "c": COMPLEX, "b": BOOL}
+
+
+class Code(NamedTuple):
+    """A dtype as DLPack tells it."""
+
+    code: int
+    bits: int
+
+    @property
+    def is_packed(self) -> bool:
+        return self.bits < 8 and self.code != BOOL
+
+    @property
+    def is_string(self) -> bool:
+        return self.code == STRING_CODE
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The dtype of NumPy arrays of it."""
+        if self not in _TO_NUMPY:
+            raise TypeError(f"DLPack's dtype of code {self.code} with {self.bits} bits has no NumPy dtype")
+        return _TO_NUMPY[self]
+
+
+def code_of(dtype: DataType) -> Code:
+    return Code(dtype.code, dtype.bits)
+
+
+def _other(name: str | None, without: type) -> np.dtype:
+    return np.dtype(getattr(_extra, name or "", without))
+
+
+_TO_NUMPY: dict[Code, np.dtype] = {Code(*code): _other(*names) for code, names in _OTHERS.items()}
+_TO_NUMPY[Code(BOOL, 8)] = np.dtype(np.bool_)
+_TO_NUMPY[Code(STRING_CODE, 64)] = np.dtype(object)
+for _kind, _bits in (("i", (8, 16, 32, 64)), ("u", (8, 16, 32, 64)), ("f", (16, 32, 64)), ("c", (64, 128))):
+    for _count in _bits:
+        _TO_NUMPY[Code(_KINDS[_kind], _count)] = np.dtype(f"{_kind}{_count // 8}")
+_FROM_EXTRA = {dtype: code for code, dtype in _TO_NUMPY.items() if dtype.kind == "V"}
+
+
+def code_for(dtype: np.dtype, declared: Code | None) -> Code | None:
+    """Returns the code of an array's elements, None if there is none. Bits of a declared dtype that NumPy lacks count as
+    that dtype."""
+    if declared is not None and declared in _TO_NUMPY and (declared.code, declared.bits) in _OTHERS:
+        if dtype == _TO_NUMPY[declared] or dtype == _OTHERS[declared][1]:
+            return declared
+    if dtype.kind == "V":
+        return _FROM_EXTRA.get(dtype)
+    kind = _KINDS.get(dtype.kind)
+    return None if kind is None else Code(kind, dtype.itemsize * 8)
+
+
+def packed(array: np.ndarray, bits: int) -> np.ndarray:
+    """Returns bytes of several elements of so many bits each, the first in the lowest bits."""
+    per_byte = 8 // bits
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)
+    return np.bitwise_or.reduce(flat << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1, dtype=np.uint8)
+
+
+def unpacked(data: np.ndarray, shape: tuple[int, ...], code: Code) -> np.ndarray:
+    """Returns the elements of such bytes, one to a byte."""
+    shifts = np.arange(8 // code.bits, dtype=np.uint8) * code.bits
+    flat = ((data[:, None] >> shifts) & ((1 << code.bits) - 1)).astype(np.uint8).reshape(-1)
+    if code.code == INT:
+        sign = np.uint8(1 << (code.bits - 1))
+        flat = (flat ^ sign) - sign  # extends the sign bit; wraps
+    return flat[:element_count(shape)].reshape(shape).view(code.numpy)
+
+
+def element_count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def packed_bytes(shape: tuple[int, ...], bits: int) -> int:
+    """Returns the bytes of a tensor of packed elements."""
+    return -(-element_count(shape) * bits // 8)

@@ -1,0 +1,62 @@
+"""Ctrl-C during a run or a compilation in the main thread.
+
+A handler of Python only runs between bytecodes, so it would wait for the library. But the interpreter writes the number
+of a signal to a descriptor as the signal comes; a thread that reads it cancels what the main thread is doing, which
+returns to the handler, and that raises KeyboardInterrupt. The descriptor is the process's one: where the program uses
+it itself, or handles SIGINT in another way, nothing is changed, and Ctrl-C acts after the run."""
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Callable
+
+main_thread = threading.main_thread().ident
+_state = {"watched": False}
+_cancel: list[Callable[[], None]] = []  # what ends the work of the main thread
+
+
+def push(cancel: Callable[[], None]) -> None:
+    """Says what ends the call that the main thread is about to make."""
+    if not _state["watched"]:
+        _watch()
+    _cancel.append(cancel)
+
+
+pop = _cancel.pop
+
+
+def _watch() -> None:
+    _state["watched"] = True
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(writer, False)
+    try:
+        previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    except ValueError:  # the main thread of a subinterpreter
+        previous = -1
+    if previous != -1:
+        signal.set_wakeup_fd(previous)
+        os.close(reader)
+        os.close(writer)
+        return
+    threading.Thread(target=_read, args=(reader,), name="relaxc interrupts", daemon=True).start()
+
+
+def _read(descriptor: int) -> None:
+    while True:
+        numbers = os.read(descriptor, 64)
+        if not numbers:
+            return
+        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            for cancel in _cancel[-1:]:
+                cancel()
+
+
+def _after_fork() -> None:  # the thread is the parent's, and so is the pipe
+    if _state["watched"]:
+        signal.set_wakeup_fd(-1)
+    _state["watched"] = False
+    _cancel.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

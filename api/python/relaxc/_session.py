@@ -1,0 +1,185 @@
+"""A session of the library with what its runs need, prepared: the arrays of tensors that a call takes."""
+from __future__ import annotations
+
+import ctypes as c
+import time
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from . import _interrupt, _library
+from ._library import Tensor, lib, text
+from ._tensors import Slot, take
+from ._values import Handle, from_any, to_any
+from .errors import UsageError, check, raise_last
+from .info import ValueInfo
+from .profile import KernelCall
+
+if TYPE_CHECKING:
+    from .model import Program
+
+_SMALL = 1 << 16  # bytes of results up to which NumPy's own allocation is cheaper than an owner of the library's
+_address_of, _byte_at, _empty, _ndarray = c.addressof, c.c_char.from_buffer, np.empty, np.ndarray
+_run_into, _run = lib.run_into, lib.run
+
+
+class Session:
+    """The state of one caller; one thread at a time uses it."""
+
+    def __init__(self, program: Program, function: bytes, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo],
+                 threads: int, memory_limit: int) -> None:
+        self.handle: int | None = None
+        options = _library.SessionOptions(c.sizeof(_library.SessionOptions), threads, memory_limit)
+        handle = c.c_void_p()
+        check(lib.session_new(program.handle, c.byref(options), c.byref(handle)))
+        self.handle = handle.value
+        self._function, self._inputs, self._outputs = function, inputs, outputs
+        self._in, self._out = (Tensor * len(inputs))(), (Tensor * len(outputs))()
+        self._results = (c.c_void_p * len(outputs))()
+        self._slots = [Slot(self._in[i], info.code, f"input '{info.name}'") for i, info in enumerate(inputs)]
+        self._places = [Slot(self._out[i], info.code, f"output '{info.name}'") for i, info in enumerate(outputs)]
+        # The arrays of the results, where the shapes of the inputs tell theirs: tensor of the call, shape, dtype.
+        self._known: list[tuple[Tensor, tuple[int, ...], np.dtype]] | None = None
+
+    def __del__(self) -> None:
+        if self.handle:
+            lib.session_release(self.handle)
+
+    def cancel(self) -> None:
+        lib.session_cancel(self.handle)
+
+    def run(self, arrays: Sequence[Any]) -> list[np.ndarray]:
+        """Runs on arrays, as many as there are inputs."""
+        is_other = False
+        for slot, array in zip(self._slots, arrays):
+            if type(array) is _ndarray and array.shape == slot.shape and array.dtype is slot.dtype:
+                try:
+                    slot.tensor.data = _address_of(_byte_at(array))
+                    continue
+                except (TypeError, ValueError):  # not dense, read-only, or empty
+                    pass
+            slot.lend(array)
+            is_other = True
+        if is_other:
+            self._known = self._known_results()
+        try:
+            if self._known is None:
+                return self._run_to_new()
+            results = []
+            for tensor, shape, dtype in self._known:
+                result = _empty(shape, dtype)
+                tensor.data = _address_of(_byte_at(result))
+                results.append(result)
+            self._call(_run_into, self._out, len(self._out))
+            return results
+        finally:
+            if is_other:
+                for slot in self._slots:
+                    slot.release()
+
+    def run_into(self, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Runs and writes the results to arrays."""
+        self._known = None
+        for slot in self._slots:
+            slot.shape = None  # what run() finds must be told by _known_results()
+        try:
+            for slot, array in zip(self._slots, arrays):
+                slot.lend(array)
+            for place, array in zip(self._places, outputs):
+                _check_writable(place, array)
+                place.lend(array)
+            self._call(_run_into, self._out, len(self._out))
+        finally:
+            for slot in [*self._slots, *self._places]:
+                slot.shape = None
+                slot.release()
+
+    def run_values(self, values: Sequence[Any]) -> list[Any]:
+        """Runs on values of every kind."""
+        inputs = [to_any(value, info, f"input '{info.name}'") for value, info in zip(values, self._inputs)]
+        handles = (c.c_void_p * len(inputs))(*[value.address for value in inputs])
+        results = (c.c_void_p * len(self._outputs))()
+        self._call_on(lib.run_values, handles, len(inputs), results, len(results))
+        return [from_any(value) for value in [Handle(address or 0) for address in results]]
+
+    def profile(self, run: Any, values: Sequence[Any]) -> tuple[list[KernelCall], int]:
+        """Returns the kernel calls of run(values) and its nanoseconds."""
+        calls: list[KernelCall] = []
+
+        def note(_user: int, pointer: Any) -> None:
+            row = pointer.contents
+            calls.append(KernelCall(text(row.kernel), text(row.node), text(row.rule), row.start_ns, row.duration_ns,
+                                    row.operations if row.operations >= 0 else None, row.bytes))
+
+        callback = _library.Profiler(note)
+        lib.session_profile(self.handle, callback, None)
+        try:
+            start = time.perf_counter_ns()
+            run(values)
+            return calls, time.perf_counter_ns() - start
+        finally:
+            lib.session_profile(self.handle, _library.Profiler(), None)
+
+    def memory(self) -> _library.MemoryStats:
+        stats = _library.MemoryStats()
+        lib.session_memory(self.handle, c.byref(stats))
+        return stats
+
+    def _run_to_new(self) -> list[np.ndarray]:
+        self._call(_run, self._results, len(self._results))
+        return [take(address or 0) for address in self._results]
+
+    def _call(self, function: Any, outputs: Any, count: int) -> None:
+        self._call_on(function, self._in, len(self._in), outputs, count)
+
+    def _call_on(self, function: Any, inputs: Any, num_inputs: int, outputs: Any, num_outputs: int) -> None:
+        if get_ident() != _interrupt.main_thread:
+            status = function(self.handle, self._function, inputs, num_inputs, outputs, num_outputs)
+            if status:
+                raise_last(status)
+            return
+        _interrupt.push(self.cancel)
+        try:
+            status = function(self.handle, self._function, inputs, num_inputs, outputs, num_outputs)
+        finally:
+            _interrupt.pop()
+        if status:
+            raise_last(status)
+
+    def _known_results(self) -> list[tuple[Tensor, tuple[int, ...], np.dtype]] | None:
+        """Returns the results' shapes and dtypes where they are small and follow from the inputs', and points the
+        tensors of the call at them."""
+        symbols: dict[str, int] = {}
+        for slot, info in zip(self._slots, self._inputs):
+            dims = slot.dims()
+            if info.shape is None or len(info.shape) != len(dims):
+                continue
+            symbols.update((stated, dim) for stated, dim in zip(info.shape, dims) if isinstance(stated, str))
+        known, size = [], 0
+        for place, info in zip(self._places, self._outputs):
+            if info.shape is None or info.code is None or info.code.is_packed or info.code.numpy.kind == "V":
+                return None
+            dims = [symbols.get(dim, -1) if isinstance(dim, str) else dim for dim in info.shape]
+            if any(dim <= 0 for dim in dims):
+                return None
+            result = _ndarray(tuple(dims), info.code.numpy) if np.prod(dims, dtype=np.float64) <= _SMALL else None
+            size += _SMALL + 1 if result is None else result.nbytes
+            if size > _SMALL:
+                return None
+            place.lend(result)
+            place.release()
+            known.append((place.tensor, result.shape, result.dtype))
+        return known
+
+
+def _check_writable(place: Slot, array: Any) -> None:
+    if isinstance(array, np.ndarray):
+        if not array.flags.writeable:
+            raise UsageError(f"{place.name} cannot be written to a read-only array")
+        if any(stride % array.itemsize for stride in array.strides):
+            raise UsageError(f"{place.name} cannot be written to an array with strides of parts of an element")
+        if place.declared is not None and place.declared.is_packed:
+            raise UsageError(f"{place.name} has packed elements, which cannot be written to an array")
+    elif not hasattr(array, "__dlpack__"):
+        raise UsageError(f"{place.name}: expected an array to write to, got {type(array).__name__}")

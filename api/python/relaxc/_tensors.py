@@ -1,0 +1,149 @@
+"""Lends arrays to the library, and takes its tensors as arrays, without copies."""
+from __future__ import annotations
+
+import ctypes as c
+from typing import Any
+
+import numpy as np
+
+from . import _dtypes
+from ._dtypes import Code, code_for, code_of
+from ._library import Deleter, ManagedTensor, Tensor
+
+_CPU = 1
+_address_of = c.addressof
+_byte_at = c.c_char.from_buffer
+_capsule_pointer = c.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
+
+
+def as_array(value: Any, declared: Code | None) -> np.ndarray:
+    """Returns what NumPy makes of a value; lists and numbers become the declared dtype."""
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array_interface__"):
+        array = np.asarray(value)
+    elif hasattr(value, "__array__"):
+        array = np.asarray(value)
+    elif declared is None or declared.is_string:
+        array = np.asarray(value)
+    else:
+        array = _from_numbers(value, declared.numpy)
+    return array
+
+
+def _from_numbers(value: Any, dtype: np.dtype) -> np.ndarray:
+    array = np.asarray(value)
+    if array.size and dtype.kind in "iub" and array.dtype.kind not in ("iub" if dtype.kind != "b" else "b"):
+        raise TypeError(f"expected numbers of {dtype}, got {array.dtype}")
+    result = array.astype(dtype)
+    if dtype.kind in "iu" and not np.array_equal(result, array):
+        raise TypeError(f"a number is out of the range of {dtype}")
+    return result
+
+
+class Slot:
+    """One place for a tensor among the arguments of a run. It keeps what the last array had, so that an array of the
+    same shape and dtype costs only its address."""
+
+    __slots__ = ("tensor", "declared", "name", "shape", "dtype", "code", "_dims", "_keep")
+
+    def __init__(self, tensor: Tensor, declared: Code | None, name: str) -> None:
+        self.tensor, self.declared, self.name = tensor, declared, name
+        tensor.device_type = _CPU
+        self.shape: tuple[int, ...] | None = None  # of a dense array of NumPy, else None
+        self.dtype: np.dtype | None = None
+        self.code: Code | None = None
+        self._dims: Any = None
+        self._keep: Any = None
+
+    def lend(self, value: Any) -> None:
+        """Points at the value's memory, which must live until release()."""
+        if type(value) is not np.ndarray:
+            if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) and self._lend_capsule(value):
+                return
+            value = as_array(value, self.declared)
+        if not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
+        code = code_for(value.dtype, self.declared)
+        if code is None:
+            raise TypeError(f"{self.name} has the dtype {value.dtype}, which tensors do not have")
+        if code.is_packed:
+            shape, value = value.shape, _dtypes.packed(value, code.bits)
+            self._set(value.ctypes.data, shape, None, code)
+            self._keep, self.shape = value, None
+            return
+        strides: tuple[int, ...] | None = None
+        if not value.flags.c_contiguous:
+            size = value.dtype.itemsize
+            if any(stride % size for stride in value.strides):
+                value = np.ascontiguousarray(value)
+            else:
+                strides = tuple(stride // size for stride in value.strides)
+        self._set(value.ctypes.data, value.shape, strides, code)
+        self._keep = value
+        self.shape, self.dtype = (value.shape, value.dtype) if strides is None else (None, None)
+
+    def _set(self, data: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, code: Code) -> None:
+        rank = len(shape)
+        dims = (c.c_int64 * (2 * rank + 1))(*shape, *(strides or ()))
+        tensor = self.tensor
+        tensor.data, tensor.ndim, tensor.byte_offset = data, rank, 0
+        tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = code.code, code.bits, 1
+        tensor.device_type, tensor.device_id = _CPU, 0
+        tensor.shape = _address_of(dims)
+        tensor.strides = None if strides is None else tensor.shape + 8 * rank
+        self._dims, self.code = dims, code
+
+    def _lend_capsule(self, value: Any) -> bool:
+        try:
+            capsule = value.__dlpack__()
+        except (BufferError, RuntimeError, TypeError):  # a dtype that DLPack lacks there; __array__ may have it
+            if not hasattr(value, "__array__"):
+                raise
+            return False
+        c.memmove(_address_of(self.tensor), _capsule_pointer(capsule, b"dltensor"), c.sizeof(Tensor))
+        self._keep, self._dims, self.code = capsule, None, code_of(self.tensor.dtype)
+        self.shape = self.dtype = None
+        return True
+
+    def dims(self) -> tuple[int, ...]:
+        """Returns the shape of what is lent."""
+        tensor = self.tensor
+        return tuple((c.c_int64 * tensor.ndim).from_address(tensor.shape)) if tensor.ndim else ()
+
+    def release(self) -> None:
+        self._keep = None
+
+
+class _Memory:
+    """Owns a tensor of the library, as the base of the array that shows it."""
+
+    __slots__ = ("__array_interface__", "_address", "_delete")
+
+    def __init__(self, address: int, tensor: ManagedTensor, interface: dict[str, Any]) -> None:
+        self._address = address
+        self._delete = Deleter(tensor.deleter) if tensor.deleter else None
+        self.__array_interface__ = interface
+
+    def __del__(self) -> None:
+        if self._delete is not None:
+            self._delete(self._address)
+
+
+def take(address: int, read_only: bool = False) -> np.ndarray:
+    """Returns the DLManagedTensor at an address as an array that owns it."""
+    managed = ManagedTensor.from_address(address)
+    tensor = managed.tensor
+    rank, code = tensor.ndim, code_of(tensor.dtype)
+    shape = tuple((c.c_int64 * rank).from_address(tensor.shape)) if rank else ()
+    dtype = np.dtype(np.uint8) if code.is_packed else code.numpy
+    stored = (_dtypes.packed_bytes(shape, code.bits),) if code.is_packed else shape
+    # A void of the element's size stands for a dtype that the array interface does not spell.
+    spelled = dtype.str if dtype.kind != "V" else f"|V{dtype.itemsize}"
+    memory = _Memory(address, managed, {"shape": stored, "typestr": spelled, "version": 3,
+                                        "data": ((tensor.data or 0) + tensor.byte_offset, read_only)})
+    if 0 in stored or not tensor.data:
+        return np.empty(shape, code.numpy)
+    array = np.asarray(memory)
+    if code.is_packed:
+        return _dtypes.unpacked(array, shape, code)
+    return array if dtype.kind != "V" else array.view(dtype)

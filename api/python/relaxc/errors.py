@@ -1,0 +1,96 @@
+"""The exceptions of relaxc. All are `relaxc.Error`s, whose text is the message of the compiler or runtime."""
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import NoReturn, Sequence
+
+from . import _library
+from ._library import lib, text
+
+
+@dataclass(frozen=True)
+class ErrorPlace:
+    """One problem and its place. Members are "" or 0 where they are not known."""
+
+    message: str
+    """The problem, without its place."""
+    file: str = ""
+    """The model or text."""
+    node: str = ""
+    """The name of the ONNX node."""
+    op_type: str = ""
+    """The operator of the node."""
+    line: int = 0
+    """The line of a text, from 1."""
+    column: int = 0
+    """The column of a text, from 1."""
+
+
+class Error(Exception):
+    """What relaxc raises. `errors` lists the problems that the message is made of, with their places."""
+
+    errors: Sequence[ErrorPlace]
+
+    def __init__(self, message: str, errors: Sequence[ErrorPlace] = ()) -> None:
+        super().__init__(message)
+        self.errors = tuple(errors) or (ErrorPlace(message),)
+
+
+class CompileError(Error, ValueError):
+    """A model, text or artifact is wrong."""
+
+
+class UnsupportedError(CompileError, NotImplementedError):
+    """The model may be right, but relaxc cannot compile it (yet), or the compiler is not installed."""
+
+
+class UsageError(Error, ValueError):
+    """A call is wrong: an unknown name, a wrong count, a value of the wrong kind."""
+
+
+class RunError(Error, RuntimeError):
+    """A run failed: an input does not fit its declaration, an index is out of bounds, a kernel failed."""
+
+
+class Cancelled(Error):
+    """The run was ended by `Model.cancel`."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Memory is too short, or a limit was reached."""
+
+
+class InternalError(Error):
+    """A bug of relaxc."""
+
+
+_CLASSES = {
+    _library.INVALID: CompileError,
+    _library.USAGE: UsageError,
+    _library.UNSUPPORTED: UnsupportedError,
+    _library.RUN_FAILED: RunError,
+    _library.CANCELLED: Cancelled,
+    _library.OUT_OF_MEMORY: OutOfMemoryError,
+}
+
+
+def last_error(status: int) -> Error:
+    """Returns the error of the last call on this thread, which gave `status`."""
+    places = []
+    place = _library.ErrorPlace()
+    for index in range(lib.error_count()):
+        if lib.error_at(index, ctypes.byref(place)):
+            places.append(ErrorPlace(text(place.message), text(place.file), text(place.node), text(place.op_type),
+                                     place.line, place.column))
+    return _CLASSES.get(status, InternalError)(text(lib.error_message()), places)
+
+
+def raise_last(status: int) -> NoReturn:
+    raise last_error(status)
+
+
+def check(status: int) -> None:
+    """Raises the error of a call that failed."""
+    if status:
+        raise last_error(status)

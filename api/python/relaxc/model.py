@@ -1,0 +1,225 @@
+"""Compiled models: `relaxc.Model` and `relaxc.load`."""
+from __future__ import annotations
+
+import ctypes as c
+import os
+from typing import Any, Mapping, Sequence
+
+from . import _library
+from ._library import encoded, lib, text
+from ._session import Session
+from .errors import UsageError, check
+from .info import ValueInfo, info_of
+from .profile import Profile
+
+
+class Program:
+    """Owns a relaxc_program, which all threads share."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __del__(self) -> None:
+        lib.program_release(self.handle)
+
+
+class Results(tuple):
+    """The results of a model that has several: a tuple whose items can be asked for by name too, as `y["scores"]`."""
+
+    names: tuple[str, ...]
+
+    def __getitem__(self, key):  # type: ignore[no-untyped-def, override]
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.names:
+            raise KeyError(f"no output '{key}': there are {', '.join(self.names)}")
+        return super().__getitem__(self.names.index(key))
+
+
+class Model:
+    """A compiled model, ready to be called.
+
+    `model(x)` and `model(name=x)` return one array, or a `Results` tuple where there are several outputs;
+    `model.run(name=x)` returns a dict by name. Inputs are NumPy arrays, anything with `__dlpack__` (such as torch
+    tensors on the CPU) or `__array_interface__`, which are lent without copies where they are dense, and lists and
+    numbers, which become the declared dtype. An array of another dtype than the declared one is an error. Results are
+    NumPy arrays.
+
+    Any number of threads may call a model at the same time: each call takes a session of the model's pool, and the
+    interpreter's lock is free while kernels run."""
+
+    def __init__(self, program: Program, function: str | None = None, threads: int = 0, memory_limit: int = 0) -> None:
+        self._program, self._function = program, encoded(function)
+        self._threads, self._memory_limit = threads, memory_limit
+        self.inputs: tuple[ValueInfo, ...] = self._infos(lib.num_inputs, lib.input)
+        """The declared inputs."""
+        self.outputs: tuple[ValueInfo, ...] = self._infos(lib.num_outputs, lib.output)
+        """The declared outputs."""
+        self._names = tuple(info.name for info in self.inputs)
+        self._output_names = tuple(info.name for info in self.outputs)
+        self._is_plain = all(info.is_array for info in self.inputs + self.outputs)
+        self._count = len(self.inputs)
+        self._idle: list[Session] = []
+        self._sessions: list[Session] = []
+
+    def _infos(self, count: Any, row: Any) -> tuple[ValueInfo, ...]:
+        total = count(self._program.handle, self._function)
+        if total < 0:
+            check(_library.USAGE)
+        return tuple(info_of(row(self._program.handle, self._function, i).contents) for i in range(total))
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Runs the model.
+
+        Args:
+            args, named: the inputs, in order or by name. Inputs that may be None can be left out.
+            out: an array, or a list, tuple or dict by name of one for each output, to write the results to instead of
+                new ones. Shapes and dtypes must be those of the results.
+        Returns: the array of the only output, else a `Results` tuple. With `out`, the arrays of it.
+        Raises: RunError where an input does not fit, UsageError for wrong names or counts, Cancelled."""
+        if named or len(args) != self._count:
+            args = self._bound(args, named)
+        results = self._run(args, out)
+        return results[0] if len(results) == 1 else self._named(results)
+
+    def run(self, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
+        """Runs the model on inputs by name, as keywords or in a dict, and returns the results by name."""
+        results = self._run(self._bound((), {**(inputs or {}), **named}), None)
+        return dict(zip(self._output_names, results))
+
+    def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
+        """Runs the model once to warm up, then `runs` times, and returns the kernel calls of the fastest of these runs:
+        nanoseconds, operations and bytes of each. `print` it."""
+        if runs < 1:
+            raise UsageError(f"runs is {runs}, expected at least 1")
+        values = self._bound(args, named)
+        session = self._session()
+        try:
+            run = session.run if self._is_plain else session.run_values
+            run(values)
+            calls, total = min((session.profile(run, values) for _ in range(runs)), key=lambda found: found[1])
+            return Profile(calls, total)
+        finally:
+            self._idle.append(session)
+
+    def cancel(self) -> None:
+        """Ends the runs that are in progress on other threads after the kernels that they are in: they raise
+        Cancelled. Later runs are not concerned."""
+        for session in list(self._sessions):
+            session.cancel()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the artifact: what `relaxc.load`, the command relaxc and the C and C++ interfaces load."""
+        check(lib.program_save(self._program.handle, encoded(path)))
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names of the public functions; a model of ONNX has "main"."""
+        handle = self._program.handle
+        return tuple(text(lib.function_name(handle, i)) for i in range(lib.num_functions(handle)))
+
+    def function(self, name: str) -> Model:
+        """Returns the model whose call runs another public function of the same program."""
+        return Model(self._program, name, self._threads, self._memory_limit)
+
+    def note(self, key: str) -> str | None:
+        """Returns what the artifact notes under a key, such as "cpu_features"; None where it notes nothing."""
+        value = lib.program_note(self._program.handle, encoded(key))
+        return None if value is None else text(value)
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of tensors and scratch, of all sessions: "live", "idle" (kept for later runs) and "peak"; and the
+        "allocations" that went to the system."""
+        stats = [session.memory() for session in list(self._sessions)]
+        return {"live": sum(s.live_bytes for s in stats), "idle": sum(s.idle_bytes for s in stats),
+                "peak": sum(s.peak_bytes for s in stats), "allocations": sum(s.allocations for s in stats)}
+
+    def trim(self) -> None:
+        """Gives the memory that idle sessions keep for later runs, and their threads, back to the system."""
+        while self._idle:
+            session = self._idle.pop()
+            self._sessions.remove(session)
+
+    def __repr__(self) -> str:
+        lines = [f"  {what} {info}" for what, infos in (("input ", self.inputs), ("output", self.outputs))
+                 for info in infos]
+        return "\n".join([f"<relaxc.Model {self._function.decode() if self._function else ''}".rstrip(), *lines]) + ">"
+
+    def _session(self) -> Session:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            session = Session(self._program, self._function or None, self.inputs, self.outputs, self._threads,
+                              self._memory_limit)
+            self._sessions.append(session)
+            return session
+
+    def _run(self, values: Sequence[Any], out: Any) -> Sequence[Any]:
+        session = self._session()
+        try:
+            if out is not None:
+                return self._run_into(session, values, out)
+            return session.run(values) if self._is_plain else session.run_values(values)
+        finally:
+            self._idle.append(session)
+
+    def _run_into(self, session: Session, values: Sequence[Any], out: Any) -> Sequence[Any]:
+        if not self._is_plain:
+            raise UsageError("out= is for models whose inputs and outputs are tensors of numbers")
+        if isinstance(out, Mapping):
+            unknown = set(out) ^ set(self._output_names)
+            if unknown:
+                raise UsageError(f"out= names {', '.join(out)}; the outputs are {', '.join(self._output_names)}")
+            out = [out[name] for name in self._output_names]
+        arrays = list(out) if isinstance(out, (list, tuple)) else [out]
+        if len(arrays) != len(self.outputs):
+            raise UsageError(f"out= has {len(arrays)} arrays, and the model {len(self.outputs)} outputs")
+        session.run_into(values, arrays)
+        return arrays
+
+    def _named(self, results: Sequence[Any]) -> Results:
+        named = Results(results)
+        named.names = self._output_names
+        return named
+
+    def _bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        """Returns the inputs in order."""
+        if not args and len(named) == self._count:
+            try:
+                return [named[name] for name in self._names]
+            except KeyError:
+                pass
+        if len(args) > self._count:
+            raise UsageError(f"the model has {self._count} inputs, got {len(args)}")
+        values = dict(zip(self._names, args))
+        for name, value in named.items():
+            if name not in self._names:
+                raise UsageError(f"no input '{name}': there are {', '.join(self._names)}")
+            if name in values:
+                raise UsageError(f"input '{name}' is given twice")
+            values[name] = value
+        missing = [info.name for info in self.inputs if info.name not in values and not info.optional]
+        if missing:
+            raise UsageError(f"no value for input {', '.join(repr(name) for name in missing)}")
+        return [values.get(name) for name in self._names]
+
+
+def load(source: str | os.PathLike[str] | bytes, *, function: str | None = None, threads: int = 0,
+         memory_limit: int = 0, trust_contents: bool = False) -> Model:
+    """Loads an artifact of `Model.save` or `relaxc compile`, from its file or its bytes.
+
+    Args:
+        function: the public function that calls run; None: "main", or the only one.
+        threads: of a session; 0: all cores of the process.
+        memory_limit: bytes of tensors alive at once in a session; 0: twice the machine's memory.
+        trust_contents: compares nothing with its hash.
+    Weights are mapped, neither copied nor read. Load artifacts of trusted origin only: they contain machine code."""
+    options = _library.LoadOptions(c.sizeof(_library.LoadOptions), int(trust_contents))
+    handle = c.c_void_p()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = bytes(source)
+        check(lib.load_memory(data, len(data), c.byref(options), c.byref(handle)))
+    else:
+        check(lib.load(encoded(source), c.byref(options), c.byref(handle)))
+    return Model(Program(handle.value or 0), function, threads, memory_limit)

@@ -1,0 +1,124 @@
+"""Modules and their compilation: `relaxc.compile`, `relaxc.compile_to_file` and `relaxc.Module`."""
+from __future__ import annotations
+
+import ctypes as c
+import os
+import tempfile
+from typing import Any, Mapping, Sequence, Union
+
+from ._compile import Options, Path
+from ._library import encoded, lib
+from .model import Model, Program
+
+Source = Union[str, "os.PathLike[str]", bytes, "Module", Any]
+
+
+def _bytes_of(source: Source) -> tuple[bytes | None, str]:
+    """Returns the bytes of a source and its name, or None and the path of a file."""
+    if isinstance(source, Module):
+        return source._data, source._name
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return bytes(source), "model.onnx"
+    if hasattr(source, "SerializeToString"):
+        return source.SerializeToString(), "model.onnx"
+    return None, os.fspath(source)
+
+
+def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
+            kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
+            function: str | None = None, opt_level: int = 0, winograd: bool = True, jobs: int = 0,
+            cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
+    """Compiles a model for this process.
+
+    Args:
+        source: the path of an ONNX model or of a module as text (.py), the bytes of an ONNX model, an
+            onnx.ModelProto, or a `Module`.
+        target: the processor, "host" by default; docs/targets.md lists them.
+        dims: fixed values of symbolic dims, such as {"batch": 1}.
+        kernels: files of kernels and schedules (docs/own-kernels.md).
+        threads: of the runs of each session; 0: all cores of the process.
+        passes: "default", or a list of passes as `relaxc opt --passes` takes it.
+        function: the public function that calls run; None: "main", or the only one.
+        opt_level: 1 to 3, of machine code; 0: 2.
+        winograd: False computes 3x3 convolutions directly.
+        jobs: threads that compile; 0: all cores.
+        cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
+            variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
+        progress: True shows a line on a terminal or in a notebook, and nothing in a pipe; a function is called with
+            each `Progress`, one call at a time, on any thread.
+        log: is called with each note and warning, as str; without it warnings become a `RelaxcWarning`.
+        memory_limit: bytes of tensors alive at once in a session; 0: twice the machine's memory.
+    Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
+    options = Options(target=target, passes=passes, function=function, dims=dims, kernels=kernels, jobs=jobs,
+                      opt_level=opt_level, winograd=winograd, cache=cache, log=log, progress=progress)
+    data, name = _bytes_of(source)
+    handle = c.c_void_p()
+    if data is None:
+        options.call(lib.compile, encoded(name), ..., c.byref(handle))
+    else:
+        options.call(lib.compile_memory, data, len(data), encoded(name), ..., c.byref(handle))
+    return Model(Program(handle.value or 0), function, threads, memory_limit)
+
+
+def compile_to_file(source: Source, artifact: Path, **options: Any) -> None:
+    """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="aarch64")`.
+
+    The options are those of `compile` that concern the compiler."""
+    stated = Options(**options)
+    data, name = _bytes_of(source)
+    if data is None:
+        stated.call(lib.compile_to_file, encoded(name), ..., encoded(artifact))
+        return
+    with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
+        path = os.path.join(folder, os.path.basename(name))
+        with open(path, "wb") as file:
+            file.write(data)
+        stated.call(lib.compile_to_file, encoded(path), ..., encoded(artifact))
+
+
+class Module:
+    """A module: the functions of a network, as relaxc holds them before and between its passes."""
+
+    def __init__(self, data: bytes | None, name: str) -> None:
+        self._data, self._name = data, name
+
+    @staticmethod
+    def from_text(text: str, name: str = "module.py") -> Module:
+        """Reads a module from its text (TVMScript, docs/text-format.md). `name` stands for the file in messages.
+
+        Raises: CompileError, with line and column."""
+        module = Module(text.encode("utf-8", "surrogateescape"), name)
+        module.text()
+        return module
+
+    @staticmethod
+    def from_onnx(source: str | os.PathLike[str] | bytes | Any) -> Module:
+        """Imports an ONNX model: its path, its bytes or an onnx.ModelProto.
+
+        Raises: CompileError, with the node; UnsupportedError."""
+        data, name = _bytes_of(source)
+        module = Module(data, name)
+        module.text()
+        return module
+
+    def text(self, passes: str = "", **options: Any) -> str:
+        """Returns the module as text after passes: a list such as "simplify,fuse_ops", "default", or "" for none.
+
+        The options are those of `compile` that concern the compiler."""
+        stated = Options(passes=passes, **options)
+        address = c.c_void_p()
+        stated.call(lib.module_text, self._data, len(self._data or b""), encoded(self._name), ..., c.byref(address))
+        try:
+            return c.string_at(address.value or 0).decode("utf-8", "surrogateescape")
+        finally:
+            lib.string_release(address)
+
+    def compile(self, **options: Any) -> Model:
+        """Compiles it, as `relaxc.compile` does."""
+        return compile(self, **options)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<relaxc.Module of {self._name}>"

@@ -1,0 +1,188 @@
+"""Calls of models: arrays lent, results, names, profiles, files."""
+import pickle
+import tempfile
+import unittest
+
+import numpy as np
+import relaxc
+from support import ADD, DIGITS, module, needs
+
+
+class Lent:
+    """Memory by the array interface only."""
+
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self._array = array
+
+
+class Calls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.add = relaxc.Module.from_text(ADD).compile(threads=1)
+        cls.x = np.arange(6, dtype=np.float32)
+
+    def check(self, result, expected):
+        self.assertIsInstance(result, np.ndarray)
+        np.testing.assert_array_equal(result, expected)
+        self.assertEqual(result.dtype, np.asarray(expected).dtype)
+
+    def test_by_place_name_and_both(self):
+        self.check(self.add(self.x, self.x), 2 * self.x)
+        self.check(self.add(x=self.x, y=self.x), 2 * self.x)
+        self.check(self.add(self.x, y=self.x), 2 * self.x)
+        self.check(self.add.run({"x": self.x}, y=self.x)[self.add.outputs[0].name], 2 * self.x)
+
+    def test_lists_and_numbers_become_the_declared_dtype(self):
+        self.check(self.add([1, 2], (3.5, 4)), np.array([4.5, 6], np.float32))
+        whole = relaxc.Module.from_text(module('x: R.Tensor((2,), "int8")', 'R.Tensor((2,), "int8")', "R.add(x, x)"))
+        self.check(whole.compile()([1, -2]), np.array([2, -4], np.int8))
+        for wrong in ([1.5, 2], [1, 300]):
+            with self.assertRaises(TypeError):
+                whole.compile()(wrong)
+
+    def test_strides_orders_and_offsets(self):
+        long = np.arange(12, dtype=np.float32)
+        for view in (long[::2], long[::-2], long[3:9], np.broadcast_to(np.float32(3), (6,))):
+            self.check(self.add(view, self.x), view + self.x)
+        raw = np.zeros(25, np.uint8)[1:].view(np.float32)  # not aligned
+        self.check(self.add(raw, self.x), raw + self.x)
+        self.check(self.add(self.x.astype(">f4"), self.x), 2 * self.x)
+        parts = np.zeros(6, dtype=[("a", np.float32), ("b", np.int8)])  # strides of 5 bytes
+        parts["a"] = self.x
+        self.check(self.add(parts["a"], self.x), 2 * self.x)
+
+    def test_read_only_and_empty(self):
+        fixed = self.x.copy()
+        fixed.setflags(write=False)
+        self.check(self.add(fixed, fixed), 2 * self.x)
+        self.check(self.add(self.x[:0], self.x[:0]), self.x[:0])
+        self.check(self.add(self.x, self.x), 2 * self.x)
+
+    def test_the_array_interface_and_subclasses(self):
+        self.check(self.add(Lent(self.x), self.x.view(np.memmap)), 2 * self.x)
+
+    def test_changing_shapes_and_dtypes(self):
+        for size in (1, 5, 70000, 3, 20000, 3):
+            x = np.random.rand(size).astype(np.float32)
+            self.check(self.add(x, x), x + x)
+            with self.assertRaisesRegex(relaxc.RunError, "'x'.*float64.*float32"):
+                self.add(x.astype(np.float64), x)
+
+    def test_results_outlive_the_model_and_stay(self):
+        for size in (4, 100000):
+            model = relaxc.Module.from_text(ADD).compile()
+            x = np.ones(size, np.float32)
+            first = model(x, x)
+            second = model(x, first)
+            first[0] = 7
+            del model
+            self.check(second, np.full(size, 3, np.float32))
+            self.assertTrue(first.flags.writeable)
+            self.check(pickle.loads(pickle.dumps(second)), second)
+
+    def test_no_copies(self):
+        x = np.ones(1 << 20, np.float32)
+        self.add(x, x)
+        before = self.add.memory["live"]
+        result = self.add(x, x)
+        self.assertEqual(self.add.memory["live"] - before, result.nbytes)
+        del result
+        self.assertEqual(self.add.memory["live"], before)
+
+    def test_out(self):
+        out = np.zeros(6, np.float32)
+        self.assertIs(self.add(self.x, self.x, out=out), out)
+        self.check(out, 2 * self.x)
+        wide = np.zeros(12, np.float32)
+        self.add(self.x, self.x, out={self.add.outputs[0].name: wide[::2]})
+        self.check(wide[::2], 2 * self.x)
+        self.check(self.add(self.x, self.x), 2 * self.x)
+        wide.setflags(write=False)
+        for wrong in (wide[:6], 3, [out, out], {"other": out}):
+            with self.assertRaises(relaxc.UsageError):
+                self.add(self.x, self.x, out=wrong)
+        for wrong in (out[:5], out.astype(np.float64)):
+            with self.assertRaises(relaxc.Error):
+                self.add(self.x, self.x, out=wrong)
+
+    def test_wrong_calls(self):
+        for arguments, named, words in (((self.x,), {}, "no value.*'y'"), ((), {"z": self.x}, "no input 'z'.*x, y"),
+                                        ((self.x, self.x, self.x), {}, "2 inputs, got 3"),
+                                        ((self.x,), {"x": self.x}, "'x' is given twice")):
+            with self.assertRaisesRegex(relaxc.UsageError, words):
+                self.add(*arguments, **named)
+        with self.assertRaisesRegex(relaxc.RunError, "'y'.*is 5"):
+            self.add(self.x, self.x[:5])
+        with self.assertRaises(TypeError):
+            self.add(self.x, np.zeros(6, "datetime64[s]"))
+        self.check(self.add(self.x, self.x), 2 * self.x)
+
+    def test_several_results(self):
+        text = module('x: R.Tensor(("n",), "float32")', "", "(R.add(x, x), R.negative(x))")
+        model = relaxc.Module.from_text(text).compile()
+        both = model(self.x)
+        self.assertIsInstance(both, relaxc.Results)
+        twice, negated = both
+        self.check(twice, 2 * self.x)
+        self.check(both[model.outputs[1].name], -self.x)
+        self.check(negated, -self.x)
+        with self.assertRaises(KeyError):
+            both["none"]
+
+    def test_declarations(self):
+        (x, y), (z,) = self.add.inputs, self.add.outputs
+        self.assertEqual((x.name, y.name, x.kind, x.dtype, x.shape), ("x", "y", "tensor", np.float32, ("n",)))
+        self.assertEqual((z.dtype_name, z.type), ("float32", "float32[n]"))
+        self.assertIn("float32[n]", repr(self.add))
+        digits = relaxc.compile(DIGITS, dims={"batch": 2})
+        self.assertEqual(digits.inputs[0].shape, (2, 1, 8, 8))
+
+    def test_profile(self):
+        profile = self.add.profile(self.x, y=self.x, runs=3)
+        self.assertEqual([call.kernel for call in profile], ["add"])
+        self.assertEqual(profile[0].operations, 6)
+        self.assertEqual(profile[0].bytes, 3 * self.x.nbytes)
+        self.assertLessEqual(profile.kernel_ns, profile.total_ns)
+        self.assertRegex(str(profile), r"(?m)^ +time +share +calls.*\n.* us .* 1 .* add$")
+        self.assertIn("<td>add</td>", profile._repr_html_())
+
+    def test_files_and_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/add.so"
+            self.add.save(path)
+            with open(path, "rb") as file:
+                data = file.read()
+            for source in (path, data):
+                self.check(relaxc.load(source, threads=1)(self.x, self.x), 2 * self.x)
+            with self.assertRaises(relaxc.Error):
+                relaxc.load(data[:1000])
+            with self.assertRaises(relaxc.Error):
+                relaxc.load(folder + "/none.so")
+            relaxc.compile_to_file(relaxc.Module.from_text(ADD), path, target="x86-64-v3")
+            self.assertEqual(relaxc.load(path).functions, ("main",))
+
+    @needs("torch")
+    def test_torch(self):
+        import torch
+        x = torch.arange(6, dtype=torch.float32)
+        self.check(self.add(x, x), 2 * self.x)
+        self.check(self.add(x.reshape(2, 3).t().reshape(-1)[:], x), (x.reshape(2, 3).t().reshape(-1) + x).numpy())
+        self.check(self.add(torch.arange(12.0)[::2], x), 3 * self.x)
+        out = torch.zeros(6)
+        self.add(x, x, out=out)
+        self.assertTrue(torch.equal(out, 2 * x))
+        self.assertTrue(torch.equal(torch.from_numpy(self.add(x, x)), 2 * x))
+        with self.assertRaises(Exception):
+            self.add(x.requires_grad_(), x)
+        flags = relaxc.Module.from_text(module('x: R.Tensor((2,), "bool")', 'R.Tensor((2,), "bool")',
+                                               "R.logical_not(x)")).compile()
+        self.check(flags(torch.tensor([True, False])), np.array([False, True]))
+        half = relaxc.Module.from_text(module('x: R.Tensor((2,), "bfloat16")', 'R.Tensor((2,), "bfloat16")',
+                                              "R.add(x, x)")).compile()
+        bits = half(torch.tensor([1, 2], dtype=torch.bfloat16))
+        self.assertEqual(bits.view(np.uint16).tolist(), [0x4000, 0x4080])
+
+
+if __name__ == "__main__":
+    unittest.main()

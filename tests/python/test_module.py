@@ -1,0 +1,111 @@
+"""Modules, compilation, its errors and its progress."""
+import io
+import pathlib
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+import relaxc
+from relaxc.progress import Line, Progress
+from support import ADD, DIGITS, ROOT, module, needs
+
+
+class Modules(unittest.TestCase):
+    def test_text_after_passes(self):
+        added = relaxc.Module.from_text(module('x: R.Tensor((2,), "float32")', 'R.Tensor((2,), "float32")',
+                                               'R.multiply(x, R.const(1.0, "float32"))'))
+        self.assertIn("R.multiply", added.text())
+        self.assertNotIn("R.multiply", added.text(passes="simplify"))
+        self.assertEqual(str(added), added.text())
+        self.assertEqual(relaxc.Module.from_text(added.text()).text(), added.text())
+
+    def test_sources(self):
+        data = DIGITS.read_bytes()
+        x = np.load(DIGITS.parent / "samples.npy")
+        expected = relaxc.compile(str(DIGITS))(x)
+        for source in (DIGITS, data, relaxc.Module.from_onnx(DIGITS), relaxc.Module.from_onnx(data)):
+            np.testing.assert_array_equal(relaxc.compile(source, cache="")(x), expected)
+        self.assertIn("R.nn.conv2d", relaxc.Module.from_onnx(DIGITS).text())
+
+    @needs("onnx")
+    def test_a_model_of_the_package_onnx(self):
+        import onnx
+        model = relaxc.compile(onnx.load(str(DIGITS)), dims={"batch": 1})
+        self.assertEqual(model(np.zeros((1, 1, 8, 8), np.float32)).shape, (1, 10))
+
+    def test_errors_have_places(self):
+        with self.assertRaises(relaxc.CompileError) as caught:
+            relaxc.Module.from_text(ADD.replace("R.add(x, y)", "R.add(x, zz)"), name="mine.py")
+        (place,) = caught.exception.errors
+        self.assertEqual((place.file, place.line), ("mine.py", 7))
+        self.assertIn("zz", place.message)
+        self.assertIn("mine.py:7", str(caught.exception))
+        with self.assertRaises(relaxc.CompileError) as caught:
+            relaxc.compile(ROOT / "tests/hostile/models/matmul_mismatch.onnx")
+        place = caught.exception.errors[0]
+        self.assertTrue(place.node or place.op_type)
+        self.assertEqual(place.op_type, "MatMul")
+        with self.assertRaises(relaxc.Error):
+            relaxc.compile("none.onnx")
+        with self.assertRaises(relaxc.Error):
+            relaxc.compile(DIGITS, target="no-such-target")
+        with self.assertRaises(relaxc.UsageError):
+            relaxc.compile(DIGITS, opt_level=7)
+
+    def test_kernels_and_options(self):
+        model = relaxc.compile(DIGITS, kernels=ROOT / "examples/kernels/softmax.py", opt_level=1, winograd=False, jobs=1,
+                               passes="default", cache="", threads=1)
+        x = np.load(DIGITS.parent / "samples.npy")
+        np.testing.assert_allclose(model(x), relaxc.compile(DIGITS)(x), rtol=1e-4, atol=1e-6)
+        with self.assertRaises(relaxc.Error):
+            relaxc.compile(DIGITS, kernels=["none.py"])
+
+    def test_the_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            heard = []
+            for _ in range(2):
+                relaxc.compile(DIGITS, cache=folder, log=heard.append)
+            self.assertEqual(len(list(pathlib.Path(folder).rglob("*.so"))), 1)
+
+    def test_progress(self):
+        seen = []
+        relaxc.compile(DIGITS, cache="", progress=seen.append)
+        self.assertEqual([stage for stage in ("import", "passes", "programs", "kernels")
+                          if stage in {now.stage for now in seen}], ["import", "passes", "programs", "kernels"])
+        self.assertEqual(seen[-1].done, seen[-1].total)
+
+        def fail(now):
+            raise KeyError(now.stage)
+
+        with self.assertRaises(KeyError):
+            relaxc.compile(DIGITS, cache="", progress=fail)
+
+    def test_the_line_of_progress(self):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        terminal = Terminal()
+        line = Line(terminal)
+        line(Progress("kernels", "conv" * 100, 3, 3, 2.5))
+        line(Progress("kernels", "", 1, 3, 0))  # too soon
+        line.close()
+        shown = terminal.getvalue()
+        self.assertTrue(shown.startswith("\rkernels 3/3: conv"))
+        self.assertIn("... (2 s)", shown)
+        self.assertNotIn("1/3", shown)
+        self.assertNotIn("\n", shown)
+        self.assertTrue(shown.endswith(" \r"))
+        pipe = io.StringIO()
+        quiet = Line(pipe)
+        quiet(Progress("kernels", "", 3, 3, 0))
+        quiet.close()
+        self.assertEqual(pipe.getvalue(), "")
+
+    def test_version(self):
+        self.assertRegex(relaxc.__version__, r"^\d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    unittest.main()
