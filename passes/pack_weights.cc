@@ -121,7 +121,7 @@ class WeightPacker final : public GraphRewriter {
       if (!is_for_convolutions(rule) || !rule.apply) continue;
       context_.report(
           fmt::format("schedule rule '{}' is not tried on {}: the graph chose Winograd's algorithm there, which "
-                      "S.use(\"convolution_algorithm\", algorithm=\"direct\") or --no-winograd prevents",
+                      "S.use(\"convolution_algorithm\", algorithm=\"direct\") or --winograd-error 0 prevents",
                       rule.name, names));
     }
   }
@@ -135,7 +135,7 @@ class WeightPacker final : public GraphRewriter {
       context_.claimed({binding.var.span(), ops::short_name(ops::kConv2d), fmt::format("rule '{}'", rule.name),
                         fmt::format("skipped: the graph chose Winograd's algorithm for this convolution; "
                                     "S.use(\"convolution_algorithm\", at=\"{}\", algorithm=\"direct\") or "
-                                    "--no-winograd keeps it",
+                                    "--winograd-error 0 keeps it",
                                     operator_name(binding.var))});
     }
   }

@@ -112,12 +112,13 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--link", settings.linked,
                  "object files and archives (.o, .a) with C kernels, which become part of it")
       ->check(CLI::ExistingFile);
-  app.add_flag("--check-bounds", settings.check_bounds, "test indices that are not proven to be in range");
-  app.add_option("--winograd-error", settings.winograd_error, "error allowed, times that of direct sums")
+  app.add_flag("--check-bounds", settings.check_bounds,
+               "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
+  app.add_option("--winograd-error", settings.winograd_error,
+                 "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
       ->type_name("TIMES")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
-  app.add_flag_callback("--no-winograd", [this] { settings.winograd_error = 0; }, "the same as --winograd-error 0");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"error", "clamp"}).description(""))
