@@ -6,6 +6,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/layouts.h"
 #include "ops/window.h"
 #include "passes/compose.h"
 #include "passes/winograd_transforms.h"
@@ -175,13 +176,12 @@ struct Winograd {
 
 // ---- Estimates of time, in cycles of a core. Fitted to 50 convolutions of 16 to 512 channels and 3 to 224 pixels.
 
-// The sizes that the estimates are about: symbolic images count as large, a symbolic batch as 1.
+// The sizes that the estimates are about.
 struct Images {
   double number, height, width;
 };
 Images images_of(const std::vector<Expr>& out) {
-  auto known = [&](size_t axis, int64_t guess) { return static_cast<double>(as_int(out[axis]).value_or(guess)); };
-  return {known(0, 1), known(2, cost_model::kGuessedPixels), known(3, cost_model::kGuessedPixels)};
+  return {static_cast<double>(as_int(out[0]).value_or(1)), guessed_elements({out[2]}), guessed_elements({out[3]})};
 }
 
 // Returns the cycles of `patches` products with a weight of so many elements. While one panel of it is used the next

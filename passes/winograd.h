@@ -26,7 +26,7 @@ Expr winograd_conv2d(const Call& conv, const Binding& binding, int64_t tile, IRM
 struct WindowSums {
   int64_t channels, filters;
   bool has_constant_weight;
-  std::vector<Expr> out;  // [N, F / b, H, W, b]; symbolic images count as large, a symbolic batch as 1
+  std::vector<Expr> out;  // [N, F / b, H, W, b]; a symbolic batch counts as 1, symbolic sizes as guessed_elements()
 };
 struct WinogradChoice {
   bool gains;    // against the direct convolution

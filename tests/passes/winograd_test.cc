@@ -294,29 +294,35 @@ TEST_CASE("winograd: where it is used", "[passes]") {
 TEST_CASE("winograd: the choice of a tile", "[passes]") {
   Target target = codegen::parse_target("x86-64-v4");
   target.fma_ports = 1;
-  auto chosen = [&](int64_t channels, const std::string& image, double most_error = kWinogradError) {
-    Graph g({}, 1);
+  auto chosen_for = [&](int64_t channels, const Expr& side, double most_error = kWinogradError, int64_t images = 1) {
     const int64_t lanes = target.vector_lanes(32);
-    const Expr out = g.input(fmt::format("1,{},{},{}", channels / lanes, image, lanes));
-    const WinogradChoice choice =
-        choose_winograd({channels, channels, true, *known_shape(out.type())}, most_error, target);
+    const std::vector<Expr> out = {int_imm(images), int_imm(channels / lanes), side, side, int_imm(lanes)};
+    const WinogradChoice choice = choose_winograd({channels, channels, true, out}, most_error, target);
     return choice.gains ? choice.tile : 0;
   };
-  CHECK(chosen(64, "56,56") == 4);
-  CHECK(chosen(64, "h,w") == 4);
-  CHECK(chosen(512, "14,14") == 4);
+  auto chosen = [&](int64_t channels, int64_t side, double most_error = kWinogradError, int64_t images = 1) {
+    return chosen_for(channels, int_imm(side), most_error, images);
+  };
+  CHECK(chosen(64, 56) == 4);
+  CHECK(chosen(512, 14) == 4);
   // Reading more weights takes longer than the products that they save.
-  CHECK(chosen(512, "7,7") == 2);
-  CHECK(chosen(512, "10,10") == 2);
-  CHECK(chosen(128, "7,7") == 4);
-  CHECK(chosen(128, "3,3") == 0);
-  CHECK(chosen(0, "0,0") == 0);
+  CHECK(chosen(512, 7) == 2);
+  CHECK(chosen(512, 10) == 2);
+  CHECK(chosen(128, 7) == 4);
+  CHECK(chosen(128, 3) == 0);
+  CHECK(chosen(0, 0) == 0);
+  CHECK(chosen(512, 7, kWinogradError, 4) == 4);
+  // Symbolic images count as those of a picture of 224 pixels.
+  const Expr h = make_dim("h");
+  CHECK(chosen_for(64, h) == 4);
+  CHECK(chosen_for(512, floor_div(h, int_imm(8))) == 4);
+  CHECK(chosen_for(512, floor_div(h, int_imm(32))) == 2);
   // As far as the error allows.
-  CHECK(chosen(64, "112,112", 10) == 6);
-  CHECK(chosen(512, "14,14", 10) == 4);
-  CHECK(chosen(64, "112,112", 1) == 2);
-  CHECK(chosen(64, "112,112", 0.5) == 0);
-  CHECK(chosen(64, "112,112", 0) == 0);
+  CHECK(chosen(64, 112, 10) == 6);
+  CHECK(chosen(512, 14, 10) == 4);
+  CHECK(chosen(64, 112, 1) == 2);
+  CHECK(chosen(64, 112, 0.5) == 0);
+  CHECK(chosen(64, 112, 0) == 0);
 }
 
 }  // namespace relaxc::test
