@@ -375,7 +375,7 @@ static void check_settings_of_artifact(const std::string& path, const CompileSet
       {"--passes", settings.passes != defaults.passes},
       {"--target", settings.target != defaults.target},
       {"--gather", settings.gather != defaults.gather},
-      {"--no-winograd", settings.winograd != defaults.winograd},
+      {"--winograd-error", settings.winograd_error != defaults.winograd_error},
       {"--check-bounds", settings.check_bounds},
   };
   for (const auto& [flag, is_given] : kCompilers) {

@@ -70,7 +70,11 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
-  app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
+  app.add_option("--winograd-error", settings.winograd_error,
+                 "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
+      ->type_name("TIMES")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->capture_default_str();
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"error", "clamp"}).description(""))
@@ -172,7 +176,8 @@ std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& fil
   if (settings.target != defaults.target) add("--target", settings.target);
   if (!settings.function.empty()) add("--function", settings.function);
   if (gather != "error") add("--gather", gather);
-  if (!settings.winograd) result += " --no-winograd";
+  if (settings.winograd_error != defaults.winograd_error)
+    add("--winograd-error", fmt::format("{}", settings.winograd_error));
   if (settings.check_bounds) result += " --check-bounds";
   return result;
 }
