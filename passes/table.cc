@@ -57,6 +57,7 @@ namespace relaxc {
   X(compact_buffers, "move allocations to the innermost loop that fills them, and shrink them to what it touches") \
   X(double_buffer, "fill a buffer for the next iteration before this one's contents are used")                     \
   X(partition_loops, "cut loops where their conditions change, so that the largest part has none")                 \
+  X(guard_tiles, "give unrolled loops at a border of unknown place a copy without conditions")                     \
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
@@ -155,7 +156,7 @@ const std::vector<Pipeline>& pipelines() {
         "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
-        "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
+        "guard_tiles", "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
         "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "transpose_tiles",
         "promote_accumulators",
         "narrow_indices", "share_storage", "merge_subexpressions"}},

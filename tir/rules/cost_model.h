@@ -33,11 +33,13 @@ constexpr int64_t kMostSymbolicRows = 8;      // there is code for each number o
 constexpr int64_t kMostBandedRows = 4;        // the same of a product in bands, whose epilogue is long in each of them
 constexpr int64_t kMostPixelRows = 4;         // of a convolution's tile, which has columns, too
 constexpr int64_t kMostSymbolicColumns = 14;  // the same, or patches of Winograd's, where each number left has its code
-constexpr int64_t kPatchesOfRow = 4;          // in a register tile of Winograd's, where images have an unknown size
-constexpr int64_t kMostFilterVectors = 4;     // side by side
-constexpr int kSideBySide = 2;                // vectors of columns of a tile, panels of a tile
-constexpr int64_t kMostColumnVectors = 4;     // of a reduction's tile, that users and tuners may choose
-constexpr int kStreams = 4;                   // panels that a single row reads at once, as it waits for memory
+// The same beside branches, with which LLVM would spill more sums; fewer reuse weights too little.
+constexpr int64_t kMostColumnsOfOpenBorder = 10, kFewestColumnsOfOpenBorder = 4;
+constexpr int64_t kPatchesOfRow = 4;       // in a register tile of Winograd's, where images have an unknown size
+constexpr int64_t kMostFilterVectors = 4;  // side by side
+constexpr int kSideBySide = 2;             // vectors of columns of a tile, panels of a tile
+constexpr int64_t kMostColumnVectors = 4;  // of a reduction's tile, that users and tuners may choose
+constexpr int kStreams = 4;                // panels that a single row reads at once, as it waits for memory
 constexpr int64_t kFewestRows = 6;  // of a tile, where another axis has more: fewer do not hide the latency of sums
 constexpr int64_t kLeastPaddedPart = 16;             // 1/16 of a product's columns may be padding
 constexpr int kFewestWideRows = 4;                   // of a tile on two panels: fewer reuse each vector too little

@@ -56,12 +56,12 @@ struct WinogradPlan {
 };
 
 // Chooses groups of equally many whole rows, of all images, or of one image where the batch is not known.
-void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t rows, const GroupBounds& bounds) {
+void choose_groups(WinogradPlan& plan, int64_t rows, const GroupBounds& bounds) {
   int64_t across = plan.across;
   while (plan.group_rows < rows && (rows % plan.group_rows != 0 || plan.group_rows * across < bounds.least))
     ++plan.group_rows;
   if (plan.group_rows * across > cost_model::kGroupSlack * bounds.most) plan.group_rows = 1;
-  plan.shares_groups = images && rows / plan.group_rows >= bounds.enough_groups;
+  plan.shares_groups = rows / plan.group_rows >= bounds.enough_groups;
   for (int64_t more = plan.group_rows; !plan.shares_groups && more * across <= bounds.most; ++more) {
     if (rows % more == 0) plan.group_rows = more;
   }
@@ -131,7 +131,7 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
     plan.row_parts = decisions.number("row_parts", divisors_between(1, most_parts, *across), parts);
     plan.across = *across / plan.row_parts;
     int64_t rows = images.value_or(1) * *rows_of_image * plan.row_parts;
-    choose_groups(plan, images, rows, bounds);
+    choose_groups(plan, rows, bounds);
     plan.group_rows =
         decisions.number("group_rows", divisors_between(1, std::max<int64_t>(1, rows), rows), plan.group_rows);
     int64_t patches = plan.across * plan.group_rows;
