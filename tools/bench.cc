@@ -1,20 +1,16 @@
 // relaxc bench: measures the time of a run.
 #include <algorithm>
-#include <cmath>
 #include <memory>
-#include <numeric>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
-#include "support/lists.h"
-#include "support/version.h"
 #include "tools/given_shapes.h"
 #include "tools/in_turn.h"
 #include "tools/profile.h"
 #include "tools/progress_line.h"
 #include "tools/report.h"
+#include "tools/timing.h"
 #include "tools/tool.h"
-#include "vm/cpu.h"
 
 namespace relaxc::tools {
 
@@ -25,8 +21,8 @@ struct BenchOptions {
   CompilerOptions compiler;
   CacheOptions cache;
   InputOptions inputs;
-  int threads = 0, runs = 50, warmup = 5;
-  double seconds = 10;
+  TimingOptions timing;
+  int threads = 0;
   bool profile = false;
 };
 
@@ -83,68 +79,9 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   Measured session{{}, Session(program, {.pool = pool}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
   const double cold_ms = session.run(inputs);
-  for (int i = 1; i < options.warmup; ++i) session.run(inputs);
+  for (int i = 1; i < options.timing.warmup; ++i) session.run(inputs);
   return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s,
           cold_ms,  loaded.was_cached,   std::move(program)};
-}
-
-std::vector<double> timed_runs(const BenchOptions& options, Started& it) {
-  std::vector<double> times;
-  constexpr double kIntervalMs = 100;
-  const double begin = now_ms();
-  double shown = begin;
-  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
-    times.push_back(it.session.run(it.inputs));
-    if (now_ms() - shown < kIntervalMs) continue;
-    progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));
-    shown = now_ms();
-  }
-  progress_line().end();
-  return times;
-}
-
-// Returns the least time that this share of the runs, which are sorted, did not exceed.
-double percentile(const std::vector<double>& sorted, double share) {
-  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
-  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
-}
-double runs_per_s(const std::vector<double>& times) {
-  return 1000 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0);
-}
-
-// Returns the symbolic dims of the function's inputs with the sizes that these have.
-std::map<std::string, int64_t> dims_of(const Started& it) {
-  DimSolver dims;
-  const std::vector<vm::ValueInfo>& infos = it.program.function(it.session.function).inputs;
-  for (size_t i = 0; i < infos.size(); ++i) {
-    const Tensor* tensor = it.inputs[i].get_if<Tensor>();
-    if (!tensor || !infos[i].dims || infos[i].dims->size() != tensor->shape().size()) continue;
-    for (size_t d = 0; d < tensor->shape().size(); ++d) dims.learn((*infos[i].dims)[d], tensor->shape()[d]);
-  }
-  dims.solve();
-  return dims.known();
-}
-
-// What was measured, and on what.
-Report figures_of(const std::vector<double>& sorted, const Started& it, int threads) {
-  Report dims;
-  for (const auto& [name, size] : dims_of(it)) dims.set(name, size);
-  const std::string* cpu = find_value(it.program.executable().metadata, std::string(vm::kCpuKey));
-  return {{"median_ms", median_of(sorted)},
-          {"min_ms", sorted.front()},
-          {"max_ms", sorted.back()},
-          {"p50_ms", percentile(sorted, 0.5)},
-          {"p90_ms", percentile(sorted, 0.9)},
-          {"p99_ms", percentile(sorted, 0.99)},
-          {"cold_ms", it.cold_ms},
-          {"runs_per_s", runs_per_s(sorted)},
-          {"runs", std::ssize(sorted)},
-          {"compile_s", it.compile_s},
-          {"from_cache", it.was_cached},
-          {"threads", threads},
-          {"dims", dims},
-          {"target", cpu ? *cpu : std::string()},
-          {"version", version_text()}};
 }
 
 std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const std::optional<InTurn>& other,
@@ -169,8 +106,8 @@ InTurn compare_with_other(const BenchOptions& options, Started& it, const std::s
   CachedProgram loaded = load_cached(options.other, it.settings, options.cache.get(options.compiler, options.other));
   const vm::Function& function = loaded.program.function(it.settings.function);
   Measured other{{}, Session(loaded.program, {.pool = pool}), function.name};
-  for (int i = 0; i < options.warmup; ++i) other.run(it.inputs);
-  InTurn result = measure_pair(it.session, other, it.inputs, {options.runs, options.seconds});
+  for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
+  InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
   if (options.json != "-") print_message("{} against {}: {}", options.model, options.other, result.text);
   return result;
 }
@@ -188,8 +125,8 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
     return std::nullopt;
   }
   with.session.programs = with.compiled->kernels();
-  for (int i = 0; i < options.warmup; ++i) without->run(with.inputs);
-  InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.runs, options.seconds});
+  for (int i = 0; i < options.timing.warmup; ++i) without->run(with.inputs);
+  InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
   if (prints) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
@@ -218,17 +155,10 @@ int run(const BenchOptions& stated) {
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
-  const std::vector<vm::Value>& inputs = it.inputs;
-  std::vector<double> times = timed_runs(options, it);
-  std::ranges::sort(times);
-  if (options.json != "-") {
-    for (const vm::Value& input : inputs) print_message("input {}\n", describe(input));
-    print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
-                  it.compile_s, it.was_cached ? " (from the cache)" : "", median_of(times), times.front(), times.back(),
-                  times.size());
-    print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {} threads\n",
-                  percentile(times, 0.9), percentile(times, 0.99), it.cold_ms, runs_per_s(times), pool->num_workers());
-  }
+  const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
+  const Timed timed{it.program,    it.session.function, it.inputs,          it.compile_s,
+                    it.was_cached, it.cold_ms,          pool->num_workers()};
+  if (options.json != "-") print_times(times, timed);
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
   std::optional<InTurn> other;
@@ -236,8 +166,8 @@ int run(const BenchOptions& stated) {
   std::optional<Profile> profile;
   if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
   if (!options.json.empty())
-    write_text(options.json, json_of(figures_of(times, it, pool->num_workers()), in_turn, other,
-                                     profile ? profile->json(kProfiledRuns) : ""));
+    write_text(options.json,
+               json_of(figures_of(times, timed), in_turn, other, profile ? profile->json(kProfiledRuns) : ""));
   if (options.profile && options.json != "-") print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
   return kRight;
@@ -253,15 +183,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   options->inputs.add_fix_dims(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
-  command->add_option("--runs", options->runs, "the largest number of timed runs")
-      ->check(whole_number_in(1, kMostRuns))
-      ->capture_default_str();
-  command->add_option("--warmup", options->warmup, "runs before the timed ones")
-      ->check(whole_number_in(0, kMostRuns))
-      ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "stop after that time")
-      ->check(number_from(0))
-      ->capture_default_str();
+  options->timing.add_to(*command);
   command->add_option("--compare", options->other,
                       "another file (.so, .onnx, .py) that is run in turn, with the same inputs");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");

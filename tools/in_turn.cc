@@ -1,7 +1,6 @@
 #include "tools/in_turn.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "ir/visit.h"
 #include "support/joined.h"
@@ -160,15 +159,6 @@ std::string table_of(const Measured& with, const RunProfiler& with_us, const Mea
 }
 
 }  // namespace
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 double Measured::run(const std::vector<vm::Value>& inputs) {
   double start = now_ms();

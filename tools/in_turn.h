@@ -1,6 +1,7 @@
 // Measures a model with and without somebody's kernels, in turn, so that both find the machine in the same state.
 #pragma once
 #include "codegen/compile.h"
+#include "tools/timing.h"
 
 namespace relaxc::tools {
 
@@ -31,9 +32,5 @@ InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::
 // ratio of the first to the second one.
 InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
                     const InTurnOptions& options);
-
-double now_ms();
-// Returns the value in the middle.
-double median_of(std::vector<double> values);
 
 }  // namespace relaxc::tools

@@ -6,6 +6,7 @@
 #include "support/joined.h"
 #include "tools/given_shapes.h"
 #include "tools/progress_line.h"
+#include "tools/results.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -19,35 +20,11 @@ struct RunOptions {
   CacheOptions cache;
   InputOptions inputs;
   int threads = 0;
-  std::string test_data, output_dir, format = "npy";
+  ResultOptions results;
+  std::string test_data;
   double rtol = 1e-3, atol = 1e-7;
   bool profile = false, interpret = false, has_passes = false;
-  int64_t top = 0;     // 0: none
-  std::string labels;  // a file
 };
-
-// Writes the value to a file. Without messages of ONNX, an item of a sequence is a file of its own, and so are the keys
-// and values of a map; text is one that ends in .txt. Functions have no file.
-void write_result(const std::string& path, const NamedValue& result, const RunOptions& options) {  // NOLINT: bounded
-  const auto* sequence = result.value.get_if<vm::Sequence>();
-  const auto* map = result.value.get_if<vm::Map>();
-  if (options.format == "pb" && (sequence || map || result.is_optional))
-    return write_value_pb(path + ".pb", result.value, result.name, result.is_optional);
-  if (map) {
-    write_npy(path + "_keys.npy", map->keys());
-    return write_npy(path + "_values.npy", map->values());
-  }
-  if (sequence) {
-    int64_t i = 0;
-    for (const vm::Value& item : sequence->items.fields())
-      write_result(fmt::format("{}_{}", path, i++), {result.name, item, {}}, options);
-    return;
-  }
-  if (const auto* text = result.value.get_if<std::string>()) return vm::write_file(path + ".txt", *text);
-  std::optional<Tensor> tensor = as_tensor(result);
-  if (!tensor) return print_error("{} is not written to a file\n", summary(result));
-  options.format == "pb" ? write_tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
-}
 
 CompileSettings settings_of(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
@@ -84,17 +61,6 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   return {function.name, std::move(values)};
 }
 
-// Returns the lines of the file, each the name of a class.
-std::vector<std::string> labels_of(const RunOptions& options) {
-  if (options.labels.empty()) return {};
-  const std::string text = read_text(options.labels);
-  std::vector<std::string> labels;
-  for (std::string_view line : parts_of(text, '\n'))
-    labels.emplace_back(line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0)));
-  while (!labels.empty() && labels.back().empty()) labels.pop_back();
-  return labels;
-}
-
 int run(const RunOptions& stated) {
   RunOptions options = stated;
   options.inputs = with_buffer_names(stated.inputs, stated.model);
@@ -102,15 +68,7 @@ int run(const RunOptions& stated) {
   const CompileSettings settings = settings_of(options);
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
-  if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
-  if (results.empty()) print_message("{} has no results\n", function);
-  const std::vector<std::string> labels = labels_of(options);
-  for (size_t i = 0; i < results.size(); ++i) {
-    print_message("{}\n", summary(results[i]));
-    if (options.top > 0) print_message("{}", largest_elements(results[i], options.top, labels));
-    if (!options.output_dir.empty())
-      write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
-  }
+  show_results(results, function, options.results);
   if (options.test_data.empty()) return kRight;
   std::vector<vm::Value> expected = read_outputs(options.test_data, results);
   std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
@@ -130,10 +88,11 @@ void add_run(CLI::App& app, int& exit_code) {
   options->inputs.add_fix_dims(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
-  command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
-  command->add_option("--format", options->format, "the format of written outputs")
-      ->check(CLI::IsMember({"npy", "pb"}))
-      ->capture_default_str();
+  options->results.tensor_pb = write_tensor_pb;
+  options->results.value_pb = [](const std::string& path, const NamedValue& value) {
+    write_value_pb(path, value.value, value.name, value.is_optional);
+  };
+  options->results.add_to(*command);
   command->add_option("--test-data", options->test_data,
                       "folder with input_0.pb ... and output_0.pb ... to compare with");
   add_tolerances(*command, options->rtol, options->atol);
@@ -141,18 +100,12 @@ void add_run(CLI::App& app, int& exit_code) {
       "--interpret", options->interpret,
       "run kernels in the interpreter, which checks all indices and reads (docs/relaxc.md); with --passes "
       "after these, else after legalize");
-  command->add_option("--top", options->top, "print the largest elements of each row of the results (5 with --labels)")
-      ->check(whole_number_in(1, kMostRuns));
-  command->add_option("--labels", options->labels, "a file with the name of a class on each line, for --top")
-      ->check(CLI::ExistingFile);
   command->add_flag("--profile", options->profile, "print the time of each kernel");
   options->cache.add_to(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc run model.onnx --input x=x.npy --output-dir out");
   command->callback([options, command, &exit_code] {
-    constexpr int64_t kUsualTop = 5;
     options->has_passes = command->count("--passes") > 0;
-    if (!options->labels.empty() && options->top == 0) options->top = kUsualTop;
     exit_code = run(*options);
   });
 }

@@ -88,11 +88,5 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_reduce(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 void add_cache(CLI::App& app, int& exit_code);
-void add_help(CLI::App& app);
-
-// Returns what `relaxc --version` prints.
-std::string version_report();
-// Returns what is wrong with the command line, and the nearest command or flag that it may mean.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace relaxc::tools
