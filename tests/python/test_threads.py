@@ -119,6 +119,24 @@ except KeyboardInterrupt:
         self.assertNotIn("kernels", {now.stage for now in seen})
         relaxc.compile(DIGITS, cache="")
 
+    def test_calls_after_an_interrupt_are_not_cancelled(self):
+        model = relaxc.Module.from_text(ADD).compile(threads=1)
+        x = np.ones(4, np.float32)
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupts = 0
+        try:
+            for _ in range(200):
+                try:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    model(x, x)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                for _ in range(20):
+                    self.assertEqual(model(x, x)[0], 2)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        self.assertEqual(interrupts, 200)
+
     def test_interrupts_of_a_program_with_its_own_handler_do_not_cancel(self):
         model, heard = relaxc.Module.from_text(ADD).compile(threads=1), []
         x = np.ones(4, np.float32)

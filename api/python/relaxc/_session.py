@@ -144,12 +144,15 @@ class Session:
             if status:
                 raise_last(status)
             return
-        _interrupt.push(self.cancel)
+        cancel = self.cancel
+        _interrupt.push(cancel)
         try:
             status = function(self.handle, self._function, inputs, num_inputs, outputs, num_outputs)
         finally:
             _interrupt.pop()
         if status:
+            if status == _library.CANCELLED and _interrupt.was_late(cancel):
+                return self._call_on(function, inputs, num_inputs, outputs, num_outputs)
             raise_last(status)
 
     def _find_known_results(self) -> None:
