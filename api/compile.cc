@@ -81,9 +81,24 @@ struct Heard {
   }
 };
 
+relaxc_compile_options checked(const relaxc_compile_options& options) {
+  check_count(options.num_dims, options.dim_names, "dim_names");
+  check_count(options.num_dims, options.dim_values, "dim_values");
+  for (int32_t i = 0; i < options.num_dims; ++i) {
+    const char* name = &given(options.dim_names[i], "a name of a dim");
+    if (options.dim_values[i] < 0) fail_usage("dim '{}' is {}", name, options.dim_values[i]);
+  }
+  check_count(options.num_kernels, options.kernels, "kernels");
+  for (int32_t i = 0; i < options.num_kernels; ++i) given(options.kernels[i], "a file of kernels");
+  if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
+  if (options.opt_level < 0 || options.opt_level > 3)
+    fail_usage("opt_level is {}, expected 1 to 3, or 0 for the default", options.opt_level);
+  return options;
+}
+
 // Returns what the compiler gives: a text, or the artifact of a cache.
 Heard compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
-  request.options = options_of(options, "relaxc_compile_options");
+  request.options = checked(options_of(options, "relaxc_compile_options"));
   Heard heard;
   const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text, Heard::take_cached};
   if (entry()(&request, &reply) != RELAXC_OK)

@@ -31,7 +31,7 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   for (int32_t i = 0; i < options.num_dims; ++i) settings.dims[options.dim_names[i]] = options.dim_values[i];
   settings.jobs = options.num_threads;
   if (options.opt_level) settings.opt_level = options.opt_level;
-  settings.winograd = !options.no_winograd;
+  if (options.winograd_error != 0) settings.winograd_error = std::max(options.winograd_error, 0.0);
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
   settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };
   settings.report = [&options](const std::string& line) { log_to(options, RELAXC_LOG_NOTE, line); };

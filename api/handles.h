@@ -31,6 +31,11 @@ T& given(T* pointer, const char* name) {
   return *pointer;
 }
 
+inline void check_count(int32_t count, const void* at, const char* what) {
+  if (count < 0 || (count > 0 && at == nullptr))
+    fail_usage("{}: there are {}{}", what, count, at ? "" : ", at a null pointer");
+}
+
 // Notes the exception that is being handled as the last error of the thread, and returns its status.
 relaxc_status note_error() noexcept;
 

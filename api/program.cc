@@ -7,6 +7,7 @@
 
 #include "api/handles.h"
 #include "support/printable.h"
+#include "support/version.h"
 #include "vm/output_file.h"
 
 namespace relaxc::api {
@@ -114,7 +115,7 @@ const relaxc_program::Function& relaxc_program::function(const char* name) const
   return functions[static_cast<size_t>(found - program.executable().functions.data())];
 }
 
-const char* relaxc_version(void) { return RELAXC_VERSION; }
+const char* relaxc_version(void) { return relaxc::kVersion; }
 int32_t relaxc_api_version(void) { return RELAXC_API_VERSION; }
 
 relaxc_status relaxc_load(const char* path, const relaxc_load_options* options, relaxc_program** program) {

@@ -197,11 +197,6 @@ namespace {
 
 const char* text_of(const char* function) { return function ? function : ""; }
 
-void check_count(int32_t count, const void* at, const char* what) {
-  if (count < 0 || (count > 0 && at == nullptr))
-    fail_usage("{}: there are {}{}", what, count, at ? "" : ", at a null pointer");
-}
-
 void take(const DLTensor* tensors, int32_t count, const char* what, std::vector<Form>& last,
           std::vector<relaxc::Tensor>& taken) {
   check_count(count, tensors, what);

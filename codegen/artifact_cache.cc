@@ -103,7 +103,7 @@ bool may_keep(const std::string& path, const CompileSettings& settings, const Ar
   const bool has_rules = settings.kernels || !settings.schedules.empty();
   const bool listens = settings.decided || settings.scheduled || settings.claimed || settings.unconverted;
   const bool knows_rules = !has_rules || !cache.rule_files.empty();
-  const bool is_compiled = !path.ends_with(".so") && !settings.interpret;
+  const bool is_compiled = !path.ends_with(".so") && !settings.interpret && !settings.contents;
   return !cache.folder.empty() && is_compiled && !shows && !differs && !listens && knows_rules &&
          tables_of(settings).identity();
 }
@@ -112,12 +112,12 @@ bool may_keep(const std::string& path, const CompileSettings& settings, const Ar
 std::string key_of_settings(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
   // A setting that is added has to be named here, and in the hash if it changes the result. may_keep() looks at those
   // that listen, and rules are in files.
-  const auto& [jobs, opt_level, reuse, schedules, report, progress, decided, scheduled, kernels, claimed, winograd,
-               gather, check_bounds, function, tables] = static_cast<const PassSettings&>(settings);
+  const auto& [jobs, opt_level, reuse, schedules, report, progress, decided, scheduled, kernels, claimed,
+               winograd_error, gather, check_bounds, function, tables] = static_cast<const PassSettings&>(settings);
   ContentHash hash;
   hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
   hash.add(split_text_path(path).module).add(settings.passes).add(function);
-  hash.add(fmt::format("{} {} {} {} {}", opt_level, winograd, static_cast<int>(gather), check_bounds, settings.strict));
+  hash.add(fmt::format("{} {} {} {} {}", opt_level, winograd_error, static_cast<int>(gather), check_bounds, settings.strict));
   for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
   auto add_types = [&](const std::map<std::string, Type>& types) {
     hash.add(fmt::format("{} types", types.size()));

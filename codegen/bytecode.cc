@@ -109,6 +109,7 @@ class FunctionLowering {
         {ops::kMemoryAllocStorage, nullptr, &This::alloc_storage},
         {ops::kMemoryAllocTensor, nullptr, &This::alloc_tensor},
         {ops::kReshape, nullptr, &This::reshape},
+        {ops::kMemoryView, nullptr, &This::view},
         {ops::kCheckIndices, nullptr, &This::check_indices},
         {ops::kTensorItem, nullptr, &This::tensor_item},
     };
@@ -490,6 +491,11 @@ class FunctionLowering {
     const std::vector<Expr>* shape = known_shape(binding.value.type());
     if (!shape) fail(binding.value.span(), "the shape of a reshape is not known");
     code_.emit(Opcode::kReshapeView, {new_value(binding), reg(node.args[0]), dims_.scalars(*shape)});
+  }
+  // Views of another dtype are calls of a builtin (ops/runtime.cc).
+  void view(const Binding& binding, const Call& node) {
+    code_.emit(Opcode::kView, {new_value(binding), reg(node.args[0]), dims_.scalar(node.args[3]),
+                               dims_.scalars(written_shape(node.args[1]))});
   }
   void tensor_item(const Binding& binding, const Call& node) {
     int64_t index = read_attrs<TensorItemAttrs>(node.attrs).index;

@@ -276,6 +276,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
   const codegen::KernelMap kernels = this->kernels();
   if (!settings.interpret && !kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
+    executable_.metadata[vm::kCpuKey] = target_.cpu;
     executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
@@ -374,7 +375,7 @@ static void check_settings_of_artifact(const std::string& path, const CompileSet
       {"--passes", settings.passes != defaults.passes},
       {"--target", settings.target != defaults.target},
       {"--gather", settings.gather != defaults.gather},
-      {"--no-winograd", settings.winograd != defaults.winograd},
+      {"--winograd-error", settings.winograd_error != defaults.winograd_error},
       {"--check-bounds", settings.check_bounds},
   };
   for (const auto& [flag, is_given] : kCompilers) {

@@ -1,55 +1,31 @@
 #include "codegen/shipped.h"
 
 #include <algorithm>
-#include <filesystem>
 
-#include "support/diagnostic.h"
+#include "vm/shipped_libraries.h"
 
 namespace relaxc::codegen {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-struct ShippedLibrary {
-  std::string_view functions;  // the prefix of their names
-  const char *file, *what, *packages;
+struct FunctionsOfLibrary {
+  std::string_view prefix;  // of their names
+  const vm::ShippedLibrary& library;
 };
-constexpr ShippedLibrary kShipped[] = {
-    {"relaxc.image.", "librelaxc_images.so", "decoding images (ONNX's ImageDecoder)",
-     "libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev"},
-};
-
-// Returns the path of the file in the first folder that has it, or else the name, for the dynamic linker.
-std::string path_of(const char* file) {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* folder : kLibraryFolders) {
-    const fs::path path = (program / folder / file).lexically_normal();
-    if (fs::exists(path, ignored)) return path.string();
-  }
-  return file;
-}
+constexpr FunctionsOfLibrary kFunctions[] = {{"relaxc.image.", vm::kImages}};
 
 }  // namespace
 
 vm::UserLibraries shipped_libraries(const vm::Executable& executable, const vm::UserLibraries& given) {
   vm::UserLibraries result;
-  for (const ShippedLibrary& row : kShipped) {
+  for (const FunctionsOfLibrary& row : kFunctions) {
     auto is_needed = [&](const std::string& name) {
-      if (!name.starts_with(row.functions)) return false;
+      if (!name.starts_with(row.prefix)) return false;
       return std::ranges::none_of(given, [&](const auto& library) {
         return std::ranges::any_of(library->rows(), [&](const relaxc_kernel_row& own) { return own.name == name; });
       });
     };
-    if (std::ranges::none_of(executable.builtins, is_needed)) continue;
-    try {
-      result.push_back(vm::UserLibrary::open(path_of(row.file)));
-    } catch (const CompileError& error) {
-      fail({},
-           "{} needs {}, which was not built or does not load ({}); install {} and build relaxc again (./dev build)",
-           row.what, row.file, error.diagnostics().front().message, row.packages);
-    }
+    if (std::ranges::any_of(executable.builtins, is_needed)) result.push_back(vm::open_shipped_library(row.library));
   }
   return result;
 }

@@ -9,8 +9,4 @@ namespace relaxc::codegen {
 // that says what to do where one is not there.
 vm::UserLibraries shipped_libraries(const vm::Executable& executable, const vm::UserLibraries& given);
 
-// Folders in which libraries lie, absolute or from the folder of the program: that of the program, that of an
-// installation beside it, that of the build, that of the default installation. CMake writes them.
-extern const char* const kLibraryFolders[4];
-
 }  // namespace relaxc::codegen

@@ -69,6 +69,8 @@
   X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
   X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \
+  X(kMemoryJoin, "relax.memory.join")                    \
+  X(kMemoryView, "relax.memory.view")                    \
   X(kSequenceMake, "relax.sequence.make")                \
   X(kOptionalNone, "relax.optional.none")                \
   X(kAttentionVarLen, "relax.nn.attention_var_len")

@@ -81,23 +81,6 @@ std::string block_name(std::string_view kind, const Conv& conv, std::string data
   return fmt::format("conv{}d_{}{}", conv.spatial, kind, data_layout);
 }
 
-// Returns whether taps of the window are so far apart that it pays to leave out those that do not meet the image, in
-// images whose extents the run decides. Rows then need no padding.
-bool leaves_out_taps(const Conv& conv) {
-  const bool is_image = conv.spatial == 2 && conv.data_layout.block_of(1) > 1 && conv.padding.any();
-  const bool is_open = is_image && (!as_int(conv.in[0]) || !as_int(conv.in[1]));
-  return is_open && std::max(conv.dilation[0], conv.dilation[1]) > 1;
-}
-
-// Returns whether a tap, r = [channel, taps...], may meet the data at a position i: in rows at that position, in
-// columns at any.
-Expr meets_data(const Conv& conv, Axes i, Axes r) {
-  const Expr row = i[2] * conv.strides[0] + r[1] * conv.dilation[0] - conv.padding.before[0];
-  const Expr first = r[2] * conv.dilation[1] - conv.padding.before[1];
-  const Expr last = first + (conv.out[1] - 1) * conv.strides[1];
-  return row >= int_imm(0) && row < conv.in[0] && last >= int_imm(0) && first < conv.in[1];
-}
-
 // Makes the reduction block. Its loops over the result and over the window are in the order of their layouts, and
 // window_layout is the weight's without the output channels. `source` has the padded data. weight_at returns the
 // weight's plain indices from the output channel and the plain indices in the window, [C / groups, spatial...].
@@ -115,10 +98,7 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Lay
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
     std::vector<Expr> indices = {i[0], first + r[0]};
     for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
-    const bool leaves_out = leaves_out_taps(conv);
-    if (leaves_out) indices[2] = indices[2] - conv.padding.before[0];
     Expr data = load(source, conv.data_layout.from_plain_index(indices, facts));
-    if (leaves_out) data = if_then_else(meets_data(conv, i, r), data, zero(dtype_of(data)));
     return cast_to(data, dtype) *
            cast_to(load(weight, conv.weight_layout.from_plain_index(weight_at(i[1], r), facts)), dtype);
   };
@@ -135,9 +115,7 @@ PrimFuncRef lower_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
   auto [b, x] = OpProgram(op);
   if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
-  auto padding = conv.padding;
-  if (leaves_out_taps(conv)) padding.before[0] = padding.after[0] = 0;
-  if (padding.any()) {
+  if (const auto& padding = conv.padding; padding.any()) {
     std::vector<Expr> padded = {conv.batch, conv.in_channels};
     for (size_t d = 0; d < N; ++d) {
       int64_t more = padding.before[d] + padding.after[d];

@@ -161,7 +161,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
                   .is_picture = is_picture,
                   .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
                   .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
-                  .has_long_rows = guessed_elements({result->back()}) >= static_cast<double>(kLongRow * *block),
+                  .has_long_rows = guessed_extent(result->back()) >= static_cast<double>(kLongRow * *block),
                   .has_whole_points = has_whole_points};
   const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * window);
   const double with_zeros =

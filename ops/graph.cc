@@ -84,6 +84,27 @@ Type infer_alloc_tensor(const OpCall& op) {
   return tensor_of_shape(op, 2, dtype_argument(op, 3));
 }
 
+// The result has the elements of all tensors.
+Type infer_join(const OpCall& op) {
+  const DType dtype = common_dtype(op, tensor_list(op, 0));
+  if (dtype.is_string() || dtype.is_packed()) op.fail("tensors of {} do not end at a byte", to_string(dtype));
+  Expr count = int_imm(0);
+  for (const Type& item : tensor_list(op, 0)) count = count + product(*known_shape(item));
+  const Type type = tensor_of_shape(op, 1, dtype);
+  op.require_equal(simplify(count), simplify(product(*known_shape(type))), "the tensors have other elements than all");
+  return type;
+}
+
+// Where it is written before find_views finds what may lie where, it is a concatenation.
+Expr decompose_join(const OpCall& op, Builder& b) {
+  std::vector<Expr> flat;
+  const Tuple* tensors = op.arg(0).as<Tuple>();
+  if (!tensors) op.fail("a tuple value as an argument; run spread_tuples before");
+  for (const Expr& tensor : tensors->items)
+    flat.push_back(b.op("reshape", {tensor, shape_expr({product(*known_shape(tensor.type()))})}));
+  return b.op("reshape", {b.op("concat", {tuple(std::move(flat))}, ConcatAttrs{.axis = 0}), op.arg(1)});
+}
+
 // Returns the type of the rows that a loop stacks; a condition leaves open how many they are.
 Type rows_of(const OpCall& op, const Type& row, bool conditional) {
   int64_t rank = known_rank(row);
@@ -284,6 +305,12 @@ std::vector<OpRow> graph_ops() {
        .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
+      {.name = "relax.memory.join",
+       .doc = "tensors one after another in one memory, which the kernels that make them write, as a tensor",
+       .inputs = {{"tensors", "tuple of results of kernels"}, {"shape", "the dims of all"}},
+       .infer = infer_join,
+       .infer_partial = infer_unknown,
+       .decompose = decompose_join},
       decomposed(call_row("relax.memory.kill_storage", "the end of a storage's life, which is found without it",
                           {storage}, infer_nothing),
                  nothing),

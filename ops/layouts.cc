@@ -14,7 +14,7 @@ namespace {
 
 // Figures of the estimates, fitted on x86-64 with AVX-512.
 constexpr int64_t kFewestLanes = 4;     // of a block
-constexpr int64_t kGuessedDim = 224;    // a symbolic extent: the side of a picture
+constexpr int64_t kGuessedBatch = 1;    // a symbolic first extent: what one image costs decides for all
 constexpr double kSlownessOfMoves = 3;  // how much longer moving bytes takes than reading them from the L2 cache
 
 // Returns the call's arguments with other tensors in place of its own.
@@ -163,17 +163,16 @@ std::optional<int64_t> channels_in_block(const Target& target) {
   return lanes >= kFewestLanes ? std::optional(lanes) : std::nullopt;
 }
 
+double guessed_extent(const Expr& dim, int64_t guess) {
+  if (auto known = as_int(dim)) return static_cast<double>(*known);
+  VarMap guesses;
+  for (const VarRef& var : free_vars(dim)) guesses.emplace(var.get(), int_imm(guess, dtype_of(var)));
+  const int64_t extent = as_int(simplify(substitute(dim, guesses))).value_or(guess);
+  return static_cast<double>(std::max<int64_t>(1, extent));
+}
 double guessed_elements(const std::vector<Expr>& dims) {
-  double count = 1;
-  for (const Expr& dim : dims) {
-    auto known = as_int(dim);
-    if (!known) {
-      VarMap guesses;
-      for (const VarRef& var : free_vars(dim)) guesses.emplace(var.get(), int_imm(kGuessedDim, dtype_of(var)));
-      known = as_int(simplify(substitute(dim, guesses)));
-    }
-    count *= static_cast<double>(known.value_or(kGuessedDim));
-  }
+  double count = dims.empty() ? 1 : guessed_extent(dims[0], kGuessedBatch);
+  for (size_t d = 1; d < dims.size(); ++d) count *= guessed_extent(dims[d]);
   return count;
 }
 

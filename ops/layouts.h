@@ -43,7 +43,10 @@ LayoutsOf layout_of_concat, layout_of_resize, layout_of_pad;
 
 // Returns the float32 channels of a block, a vector of the target; nullopt where vectors are too short to gain by it.
 std::optional<int64_t> channels_in_block(const Target& target);
-// Returns the number of elements; guesses stand for symbolic dims.
+// Return an extent and the number of elements. A guess stands for each symbolic dim: the side of a picture, and a batch
+// of one for the first of several.
+constexpr int64_t kGuessedSide = 224;
+double guessed_extent(const Expr& dim, int64_t guess = kGuessedSide);
 double guessed_elements(const std::vector<Expr>& dims);
 // Returns the cycles that moving such a tensor into another layout takes.
 double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target);

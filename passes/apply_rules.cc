@@ -43,7 +43,7 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
           rule.span, fmt::format("rule '{}' is used nowhere: no tensor program holds '{}'{}", rule.name, op,
                                  has_winograd ? "; the graph chose Winograd's algorithm for convolutions, which "
                                                 "S.use(\"convolution_algorithm\", algorithm=\"direct\") or "
-                                                "--no-winograd prevents"
+                                                "--winograd-error 0 prevents"
                                               : "")));
       continue;
     }

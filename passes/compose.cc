@@ -22,6 +22,12 @@
 
 namespace relaxc {
 
+PrimFuncRef copy_program(const Type& type) {
+  ComputeBuilder b;
+  Buffer in = b.input("x", *tensor_dtype(type), *known_shape(type));
+  return b.finish({b.compute("T_copy", *tensor_dtype(type), *known_shape(type), [&](Axes i) { return load(in, i); })});
+}
+
 Buffer ProgramComposer::buffer_of(const Expr& tensor, const std::string& hint) {
   if (const Buffer* known = find_value(buffers_, tensor.get())) return *known;
   Buffer buffer = make_buffer(hint, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));

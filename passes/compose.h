@@ -76,6 +76,12 @@ struct KernelNode {
 // Returns nullopt for other bindings, and for programs that a rule names. (passes/compose.cc)
 std::optional<KernelNode> kernel_node_of(const Binding& binding, const IRModule& module);
 
+// Returns whether the shapes of two tensors are proven to be equal.
+inline bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }
+
+// Returns the program that copies a tensor.
+PrimFuncRef copy_program(const Type& type);
+
 // Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls
 // with the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)
 IRModule with_constant_dims(IRModule module);

@@ -31,7 +31,6 @@ bool is_last(const TensorElement& element, const IterVar& axis) {
 }
 
 bool is_float32(const Expr& tensor) { return tensor_dtype(tensor.type()) == kFloat32; }
-bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }
 
 // Returns the element that the program reads for those values of its axes.
 std::optional<TensorElement> read_by(const KernelNode& node, const BufferLoad& load, const VarMap& axes) {

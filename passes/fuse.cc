@@ -11,10 +11,9 @@
 #include <algorithm>
 
 #include "ir/attr_names.h"
-#include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ir/text/names.h"
-#include "passes/compose.h"
+#include "passes/kernel_block.h"
 #include "passes/tables.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
@@ -22,7 +21,6 @@
 #include "tir/analysis/nests.h"
 #include "tir/analysis/pointers.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/program.h"
 #include "tir/rules/choose.h"
 
@@ -98,96 +96,50 @@ bool is_part(const Ref<Block>& block, const std::vector<Ref<Block>>& blocks) {
   return !is_at(store.indices, axes) && is_at_offset(store.indices, axes) && std::ranges::count_if(blocks, stores) > 1;
 }
 
-struct Node {
-  Binding binding;
-  KernelCall call;
-  PrimFuncRef program;
-  OpPattern pattern;
-  size_t group;  // position of the group's last node
-};
-
 class BlockFuser {
  public:
-  BlockFuser(IRModule& module, const VarSet& used_outside, bool dataflow)
-      : module_(module), used_outside_(used_outside), dataflow_(dataflow) {}
+  BlockFuser(IRModule& module, const std::vector<Binding>& bindings, const VarSet& used_outside, bool is_dataflow)
+      : module_(module), block_(bindings, module, used_outside, is_dataflow) {}
 
   std::vector<Binding> run(const std::vector<Binding>& bindings) {
-    collect(bindings);
+    for (size_t i = 0; i < nodes_.size(); ++i) group_.push_back(i);
     for (size_t i = nodes_.size(); i-- > 0;) join(i);
     std::vector<Binding> result;
     // A group takes the place of its last node: its operands are computed before, and nothing before uses its result.
-    for (size_t i = 0; i < nodes_.size(); ++i) members_[nodes_[i].group].push_back(i);
+    for (size_t i = 0; i < nodes_.size(); ++i) members_[group_[i]].push_back(i);
     for (const Binding& binding : bindings) {
-      const size_t* node = find_value(node_of_, binding.var.get());
-      if (!node || nodes_[*node].group == *node) result.push_back(node ? merge(*node) : binding);
+      const size_t* node = block_.number_of(binding.var);
+      if (!node || group_[*node] == *node) result.push_back(node ? merge(*node) : binding);
     }
     return result;
   }
 
  private:
-  void collect(const std::vector<Binding>& bindings) {
-    for (const Binding& binding : bindings) {
-      users_.try_emplace(binding.var.get());
-      auto note_use = [&](const NodeRef& value, size_t user) {
-        for (const VarRef& var : free_vars(value)) {
-          if (auto* users = find_value(users_, var.get())) users->push_back(user);
-        }
-      };
-      bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, ops::kCallTir);
-      std::optional<KernelCall> call = is_call_tir ? as_spread_kernel_call(binding.value, module_) : std::nullopt;
-      std::optional<PrimFuncRef> called = call ? called_program(call->callee, module_) : std::nullopt;
-      if (!called || call->outputs.size() != 1) {
-        note_use(binding.value, SIZE_MAX);
-        if (binding.cast) note_use(*binding.cast, SIZE_MAX);
-        continue;
-      }
-      note_use(binding.value, nodes_.size());
-      PrimFuncRef program = promote_indices(*called);  // merge() puts int64 dims of the graph into it
-      node_of_.emplace(binding.var.get(), nodes_.size());
-      nodes_.push_back({binding, *call, program, pattern_of(program), nodes_.size()});
-    }
-  }
-
   void join(size_t i) {
-    Node& node = nodes_[i];
-    const std::vector<size_t>& users = users_.at(node.binding.var.get());
-    if (node.pattern == OpPattern::kOpaque || users.empty() || used_outside_.contains(node.binding.var.get())) return;
-    size_t group = users[0] == SIZE_MAX ? SIZE_MAX : nodes_[users[0]].group;
+    const BlockKernel& node = nodes_[i];
+    const std::vector<size_t>& users = block_.users_of(node.binding.var);
+    if (node.pattern == OpPattern::kOpaque || users.empty() || block_.is_used_outside(node.binding.var)) return;
+    size_t group = users[0] == KernelBlock::kOther ? KernelBlock::kOther : group_[users[0]];
     for (size_t user : users) {
-      if (user == SIZE_MAX || nodes_[user].group != group || !takes(nodes_[user], node)) return;
+      if (user == KernelBlock::kOther || group_[user] != group || !takes(user, node)) return;
     }
     bool heavy = node.pattern >= OpPattern::kReduction;
     if (heavy && !heavy_groups_.insert(group).second) return;
     if (group_size_[group] >= 32) return;  // bounds parameters and code size
     ++group_size_[group];
-    node.group = group;
+    group_[i] = group;
   }
 
-  bool takes(const Node& user, const Node& producer) {
-    if (user.pattern >= OpPattern::kReduction) heavy_groups_.insert(user.group);
+  bool takes(size_t user_number, const BlockKernel& producer) {
+    const BlockKernel& user = nodes_[user_number];
+    if (user.pattern >= OpPattern::kReduction) heavy_groups_.insert(group_[user_number]);
     if (user.pattern == OpPattern::kOpaque || user.pattern == OpPattern::kAnchor) return false;
     bool same = same_shape(producer.binding.var, user.binding.var);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
     bool is_plain = producer.pattern <= OpPattern::kBroadcast;
-    if (is_plain && finishes_heavy(producer)) return false;
+    if (is_plain && block_.finishes_heavy(producer)) return false;
     return is_plain || user.pattern == OpPattern::kInjective;
-  }
-
-  static bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }
-
-  // Returns whether the node belongs into the epilogue of a reduction or contraction: it is elementwise on that one's
-  // result, directly or through others, and they are the only uses.
-  bool finishes_heavy(const Node& node) {
-    for (const Expr& tensor : node.call.tensors) {
-      const size_t* found = find_value(node_of_, tensor.get());
-      if (!found || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get())) continue;
-      const Node& source = nodes_[*found];
-      if (!same_shape(tensor, node.binding.var)) continue;
-      if (source.pattern == OpPattern::kAnchor || source.pattern == OpPattern::kReduction) return true;
-      if (source.pattern <= OpPattern::kBroadcast && finishes_heavy(source)) return true;
-    }
-    return false;
   }
 
   // Appends a member's name to that of the fused program, unless it is long already. The number of a copy is left out:
@@ -203,7 +155,7 @@ class BlockFuser {
 
   Binding merge(size_t last) {
     const std::vector<size_t>& members = members_.at(last);
-    const Node& result = nodes_[last];
+    const BlockKernel& result = nodes_[last];
     if (members.size() == 1) return result.binding;
     ProgramComposer composer;
     std::string name = "fused";
@@ -212,7 +164,7 @@ class BlockFuser {
     if (named != members.end())
       walk(nodes_[*named].program->body, [&](const Block& block) { names.reserve(block.name); });
     for (size_t i : members) {
-      const Node& node = nodes_[i];
+      const BlockKernel& node = nodes_[i];
       bool is_beside = named != members.end() && i != *named;
       composer.add(node.call, node.program, {node.binding.var},
                    [&](const Stmt& body) { return is_beside ? beside(body, names) : body; });
@@ -231,12 +183,10 @@ class BlockFuser {
   }
 
   IRModule& module_;
-  const VarSet& used_outside_;
-  bool dataflow_;
-  std::vector<Node> nodes_;
-  std::unordered_map<const NodeHeader*, size_t> node_of_;             // a binding's variable -> its node
-  std::unordered_map<size_t, std::vector<size_t>> members_;           // a group's last node -> all its nodes, in order
-  std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // SIZE_MAX: not a call_tir of this block
+  const KernelBlock block_;
+  const std::vector<BlockKernel>& nodes_ = block_.kernels();
+  std::vector<size_t> group_;                                // of each node: the number of the group's last one
+  std::unordered_map<size_t, std::vector<size_t>> members_;  // a group's last node -> all its nodes, in order
   std::unordered_set<size_t> heavy_groups_;
   std::unordered_map<size_t, size_t> group_size_;
 };
@@ -246,7 +196,7 @@ Expr fuse_sequence(const Expr& seq, IRModule& module) {
     std::vector<Binding> bindings = block.bindings;
     for (Binding& binding : bindings)
       binding.value = map_sequences(binding.value, [&](const Expr& inner) { return fuse_sequence(inner, module); });
-    return BlockFuser(module, used_after, block.dataflow).run(bindings);
+    return BlockFuser(module, bindings, used_after, block.dataflow).run(bindings);
   });
 }
 

@@ -54,13 +54,6 @@ MatchBuffer window_on(const Buffer& all, const Expr& at, const Buffer& window) {
   return {{all, std::move(ranges)}, window};
 }
 
-// Returns the program that copies a tensor.
-PrimFuncRef copy_program(const Type& type) {
-  ComputeBuilder b;
-  Buffer in = b.input("x", *tensor_dtype(type), *known_shape(type));
-  return b.finish({b.compute("T_copy", *tensor_dtype(type), *known_shape(type), [&](Axes i) { return load(in, i); })});
-}
-
 // Returns whether it is a tensor of known shape of numbers, and items of it begin at bytes.
 bool is_known(const Type& type) {
   const std::optional<DType> dtype = tensor_dtype(type);

@@ -23,9 +23,10 @@ std::span<const GraphRule> graph_rules() {
       {"convolution_algorithm",
        "nn.conv2d",
        "3x3 convolutions of stride 1 over images in channel blocks",
-       {{"algorithm", "\"direct\", or \"winograd\": F(4x4, 3x3) of Lavin and Gray",
-         fmt::format("\"winograd\" for {} channels or more, and a register tile of patches or weights of up to {} L2",
-                     cost_model::kFewestWinogradChannels, cost_model::kSmallWeightsInL2)}}},
+       {{"algorithm", "\"direct\", or \"winograd\": F(m x m, 3x3) of Lavin and Gray",
+         "the faster one by estimate, as far as --winograd-error allows"},
+        {"tile", "m of Winograd's algorithm, results along a side of a tile",
+         "the fastest one by estimate, as far as --winograd-error allows"}}},
       {"constant_operand",
        "matmul",
        "products with a constant right operand",
@@ -72,9 +73,7 @@ AttrValue decide(std::string_view name, const std::string& decision, const VarRe
   const GraphRule* rule = find_graph_rule(name);
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
   std::string op = operator_name(var);
-  std::vector<ScheduleRule> uses = context.schedules;
-  // The setting stands for a use behind the user's.
-  if (!context.winograd) uses.push_back({.uses = "convolution_algorithm", .given = {{"algorithm", "direct"}}});
+  const std::vector<ScheduleRule>& uses = context.schedules;
   auto use = std::ranges::find_if(uses, [&](const ScheduleRule& candidate) {
     return candidate.uses == name && (candidate.at.empty() || candidate.at == op) && candidate.given.has(decision);
   });

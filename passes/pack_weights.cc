@@ -17,6 +17,7 @@
 #include "passes/graph_decisions.h"
 #include "passes/product_bands.h"
 #include "passes/winograd.h"
+#include "passes/winograd_transforms.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
 #include "tir/compute.h"
@@ -75,7 +76,7 @@ class WeightPacker final : public GraphRewriter {
     if (const auto* slice = find_value(bands_.slices, binding.var.get()))
       return band_of(slice->of, slice->band, binding.var.type(), b);
     if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
-      if (uses_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_, b);
+      if (auto tile = winograd_tile(*conv, binding)) return winograd_conv2d(*conv, binding, *tile, module_, target_, b);
       return pack_conv2d(*conv, binding, b);
     }
     if (const Call* matmul = as_call(binding.value, ops::kMatmul)) return pack_matmul(*matmul, binding, b);
@@ -83,17 +84,26 @@ class WeightPacker final : public GraphRewriter {
   }
 
  private:
-  bool uses_winograd(const Call& conv, const Binding& binding) {
-    if (!can_be_winograd(conv, binding, target_)) return false;
+  // Returns the tile of Winograd's algorithm, or nullopt for a direct convolution.
+  std::optional<int64_t> winograd_tile(const Call& conv, const Binding& binding) {
+    if (!can_be_winograd(conv, binding, target_)) return std::nullopt;
     const std::vector<int64_t> filters = *constant_shape(conv.args[1].type());
-    bool gains = winograd_gains(filters[1], filters[0], conv.args[1].is<Constant>(), *known_shape(binding.value.type()),
-                                target_);
-    std::optional<AttrValue> preferred;
-    if (users_rule_fits(conv, binding)) preferred = "direct";
+    const WindowSums sums{.channels = filters[1],
+                          .filters = filters[0],
+                          .has_constant_weight = conv.args[1].is<Constant>(),
+                          .out = *known_shape(binding.value.type())};
+    const WinogradChoice by_formula = choose_winograd(sums, kWinogradError, target_),
+                         chosen = choose_winograd(sums, context_.winograd_error, target_);
+    auto name_of = [](bool gains) { return AttrValue(gains ? "winograd" : "direct"); };
+    const bool is_direct = !chosen.gains || users_rule_fits(conv, binding);
     const bool is_chosen = decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
-                                  gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
-    if (is_chosen) skip_rules(binding);
-    return is_chosen;
+                                  name_of(by_formula.gains), name_of(!is_direct)) == name_of(true);
+    if (!is_chosen) return std::nullopt;
+    skip_rules(binding);
+    AttrList tiles;
+    for (int64_t tile : winograd::MinimalFiltering::tiles()) tiles.emplace_back(tile);
+    return *decide("convolution_algorithm", "tile", binding.var, context_, tiles, by_formula.tile, chosen.tile)
+        .as<int64_t>();
   }
 
   static bool is_for_convolutions(const ScheduleRule& rule) {
@@ -111,7 +121,7 @@ class WeightPacker final : public GraphRewriter {
       if (!is_for_convolutions(rule) || !rule.apply) continue;
       context_.report(
           fmt::format("schedule rule '{}' is not tried on {}: the graph chose Winograd's algorithm there, which "
-                      "S.use(\"convolution_algorithm\", algorithm=\"direct\") or --no-winograd prevents",
+                      "S.use(\"convolution_algorithm\", algorithm=\"direct\") or --winograd-error 0 prevents",
                       rule.name, names));
     }
   }
@@ -125,7 +135,7 @@ class WeightPacker final : public GraphRewriter {
       context_.claimed({binding.var.span(), ops::short_name(ops::kConv2d), fmt::format("rule '{}'", rule.name),
                         fmt::format("skipped: the graph chose Winograd's algorithm for this convolution; "
                                     "S.use(\"convolution_algorithm\", at=\"{}\", algorithm=\"direct\") or "
-                                    "--no-winograd keeps it",
+                                    "--winograd-error 0 keeps it",
                                     operator_name(binding.var))});
     }
   }

@@ -25,6 +25,9 @@ using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 // A gather that meets an index out of range ends the run with an error that names it, or takes the nearest element.
 enum class OutOfRange : uint8_t { kError, kClamp };
 
+// The error that Winograd's algorithm may have by default, as a multiple of that of direct sums.
+constexpr double kWinogradError = 2;
+
 // The settings of a compilation that passes and code generators read; CompileSettings has them from here.
 struct PassSettings {
   // Threads that compile; 0: one per core. The result does not depend on it. One thread applies the user's schedules.
@@ -45,7 +48,9 @@ struct PassSettings {
   // The user's kernels, tried in order (passes/kernel_rules.h); null: none.
   std::shared_ptr<const std::vector<KernelRule>> kernels = nullptr;
   OnClaim claimed = nullptr;  // is called for each node that a kernel implements, or claims without fitting
-  bool winograd = true;       // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
+  // The most error of a 3x3 convolution by Winograd's algorithm, as a multiple of that of direct sums
+  // (passes/winograd.h). 0: all convolutions are direct.
+  double winograd_error = kWinogradError;
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the

@@ -157,7 +157,8 @@ class Planner {
   // Returns whether the value may share its argument's memory: reshapes, moves, casts, and tuples (views of items).
   static bool is_view(const Binding& binding) {
     const std::string& op = op_name(binding.value);
-    return op == ops::kReshape || op == ops::kCheckIndices || !binding.value.is<Call>() || binding.cast;
+    return op == ops::kReshape || op == ops::kMemoryView || op == ops::kCheckIndices || !binding.value.is<Call>() ||
+           binding.cast;
   }
   // Returns whether the result may hold arguments: that of a packed function, a graph function, a loop or a branch.
   bool returns_arguments(const Binding& binding) const {

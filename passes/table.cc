@@ -30,12 +30,14 @@ namespace relaxc {
   X(compose, "make one tensor program of each Primitive function that a rule names or a pattern found")            \
   X(fuse_attention, "make one tensor program of two products, the softmax between them and what is around that")   \
   X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")     \
+  X(find_views, "turn kernels that copy memory as it lies into views, or into joins of what other kernels write")  \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")            \
   X(merge_kernels, "keep one of several equal tensor programs")                                                    \
   X(note_constants, "note which operands of products are constant in all calls, for built-in rules")               \
   X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")             \
   X(fuse_loops, "make one tensor program of each loop whose iterations do nothing but call tensor programs")       \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                \
+  X(place_parts, "allocate joined tensors as a whole, and let kernels write the parts in place")                   \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
 // Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.
@@ -57,6 +59,7 @@ namespace relaxc {
   X(compact_buffers, "move allocations to the innermost loop that fills them, and shrink them to what it touches") \
   X(double_buffer, "fill a buffer for the next iteration before this one's contents are used")                     \
   X(partition_loops, "cut loops where their conditions change, so that the largest part has none")                 \
+  X(guard_tiles, "give unrolled loops at a border of unknown place a copy without conditions")                     \
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
@@ -137,15 +140,15 @@ const std::vector<Pipeline>& pipelines() {
       {"kernels",
        "operators to scheduled tensor programs",
        {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_attention", "remove_dead_code", "fuse_cells",
-        "fuse", "remove_dead_code", "merge_kernels", "note_constants", "schedule", "rewrite_weights", "fuse_loops",
-        "remove_dead_code"}},
+        "find_views", "fuse", "remove_dead_code", "merge_kernels", "note_constants", "schedule", "rewrite_weights",
+        "fuse_loops", "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
         "promote_indices", "check_lowerable", "count_work", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
-       {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
+       {"destination_passing", "place_parts", "plan_memory", "lower_kernels", "remove_dead_code"}},
       // Indices are int64 before anything else: loops that count in int32 would hide from the vectorizer, behind
       // casts, that lanes are neighbours.
       // clang-format off
@@ -155,7 +158,7 @@ const std::vector<Pipeline>& pipelines() {
         "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
-        "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
+        "guard_tiles", "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
         "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "transpose_tiles",
         "promote_accumulators",
         "narrow_indices", "share_storage", "merge_subexpressions"}},

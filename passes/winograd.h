@@ -1,6 +1,12 @@
-// 3x3 convolutions, stride 1, by Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks", 2016), for points other than theirs: 36 products of matrices for each 4x4 results
-// instead of 144. tir/rules/winograd.cc makes loops of the program built here.
+// 3x3 convolutions, stride 1, by Winograd's minimal filtering F(m x m, 3x3) (Lavin and Gray, "Fast Algorithms for
+// Convolutional Neural Networks", 2016): (m + 2)^2 products of matrices for each m x m results instead of 9 m^2.
+// winograd_transforms.h has the points, and the error that follows from them; tir/rules/winograd.cc makes loops of the
+// program built here.
+//
+//   m   products for a result   weights   error, times that of direct sums
+//   2             4               16/9             0.56
+//   4            2.25              4               1.67
+//   6            1.78             64/9             6.9
 #pragma once
 #include "passes/graph_rewriter.h"
 
@@ -11,17 +17,23 @@ namespace relaxc {
 // symbolic.
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target);
 
-// Returns the convolution as a call_tir of such a program on transformed weights. Expects
-// can_be_winograd(). Weights take four times their memory; those that are not constant are transformed in each run.
-//
-// Error: 1e-6 to 3e-6 of the largest result for data and weights between -1 and 1 and up to 320 channels, growing with
-// the root of their number. Direct sums of float32 have as much, or half of it.
-Expr winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target, Builder& b);
+// Returns the convolution as a call_tir of such a program on transformed weights, for tiles of m x m results. Expects
+// can_be_winograd(). Weights that are not constant are transformed in each run.
+Expr winograd_conv2d(const Call& conv, const Binding& binding, int64_t tile, IRModule& module, const Target& target,
+                     Builder& b);
 
-// Returns whether it is faster than the direct convolution; `out` are the dims of the result. It is, by a factor of 2
-// or 3, except for few patches that do not pay for reading 36 instead of 9 weights: measured, 256 channels at 7x7 and
-// 512 at 10x10 are faster directly, 512 at 14x14 gain little. Symbolic images count as large, a symbolic batch as 1.
-bool winograd_gains(int64_t in_channels, int64_t out_channels, bool constant_weight, const std::vector<Expr>& out,
-                    const Target& target);
+// A 3x3 convolution of stride 1, for the estimate of its time.
+struct WindowSums {
+  int64_t channels, filters;
+  bool has_constant_weight;
+  std::vector<Expr> out;  // [N, F / b, H, W, b]; a symbolic batch counts as 1, symbolic sizes as guessed_elements()
+};
+struct WinogradChoice {
+  bool gains;    // against the direct convolution
+  int64_t tile;  // the fastest one
+};
+// Returns the fastest algorithm whose error is at most so many times that of direct sums. Where no tile has so small an
+// error, none gains, and the tile is the one of the default.
+WinogradChoice choose_winograd(const WindowSums& sums, double most_error, const Target& target);
 
 }  // namespace relaxc

@@ -8,6 +8,8 @@
 #include "tools/in_turn.h"
 #include "tools/profile.h"
 #include "tools/progress_line.h"
+#include "tools/report.h"
+#include "tools/timing.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -15,12 +17,12 @@ namespace relaxc::tools {
 namespace {
 
 struct BenchOptions {
-  std::string model, json, trace;
+  std::string model, json, trace, other;
   CompilerOptions compiler;
   CacheOptions cache;
   InputOptions inputs;
-  int threads = 0, runs = 50, warmup = 5;
-  double seconds = 10;
+  TimingOptions timing;
+  int threads = 0;
   bool profile = false;
 };
 
@@ -57,7 +59,7 @@ struct Started {
   std::optional<CompiledModule> compiled;  // of a file that is not an artifact
   Measured session;
   std::vector<vm::Value> inputs;
-  double compile_s;
+  double compile_s, cold_ms;  // of the first run
   bool was_cached;
   Program program;
 };
@@ -76,38 +78,38 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   const vm::Function& function = program.function(settings.function);
   Measured session{{}, Session(program, {.pool = pool}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
-  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
-  return {settings,  std::move(compiled), std::move(session), std::move(inputs),
-          compile_s, loaded.was_cached,   std::move(program)};
+  const double cold_ms = session.run(inputs);
+  for (int i = 1; i < options.timing.warmup; ++i) session.run(inputs);
+  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s,
+          cold_ms,  loaded.was_cached,   std::move(program)};
 }
 
-std::vector<double> timed_runs(const BenchOptions& options, Started& it) {
-  std::vector<double> times;
-  constexpr double kIntervalMs = 100;
-  const double begin = now_ms();
-  double shown = begin;
-  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
-    times.push_back(it.session.run(it.inputs));
-    if (now_ms() - shown < kIntervalMs) continue;
-    progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));
-    shown = now_ms();
-  }
-  progress_line().end();
-  return times;
-}
-
-std::string json_of(const std::vector<double>& sorted, const Started& it, const std::optional<InTurn>& in_turn,
+std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const std::optional<InTurn>& other,
                     const std::string& profile) {
-  std::string compared = profile.empty() ? "" : ", \"profile\": " + profile;
-  if (in_turn)
-    compared += fmt::format(
-        ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
-        "\"kernels_differ\": {}",
-        in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
-  return fmt::format(
-      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}, "
-      "\"from_cache\": {}{}}}\n",
-      median_of(sorted), sorted.front(), sorted.back(), sorted.size(), it.compile_s, it.was_cached, compared);
+  if (in_turn) {
+    figures.set("without_median_ms", in_turn->without_ms);
+    figures.set("with_median_ms", in_turn->with_ms);
+    figures.set("ratio", in_turn->ratio);
+    figures.set("kernels_differ", in_turn->differ);
+  }
+  if (other) {
+    figures.set("compared",
+                Report{{"median_ms", other->with_ms}, {"other_median_ms", other->without_ms}, {"ratio", other->ratio}});
+  }
+  if (profile.empty()) return figures.json() + "\n";
+  const std::string text = figures.json();  // an object, to which the profile comes as it is
+  return text.substr(0, text.size() - 1) + ", \"profile\": " + profile + "}\n";
+}
+
+// Measures the model and another one, or another compilation of it, in turn.
+InTurn compare_with_other(const BenchOptions& options, Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
+  CachedProgram loaded = load_cached(options.other, it.settings, options.cache.get(options.compiler, options.other));
+  const vm::Function& function = loaded.program.function(it.settings.function);
+  Measured other{{}, Session(loaded.program, {.pool = pool}), function.name};
+  for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
+  InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
+  if (options.json != "-") print_message("{} against {}: {}", options.model, options.other, result.text);
+  return result;
 }
 
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
@@ -123,8 +125,8 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
     return std::nullopt;
   }
   with.session.programs = with.compiled->kernels();
-  for (int i = 0; i < options.warmup; ++i) without->run(with.inputs);
-  InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.runs, options.seconds});
+  for (int i = 0; i < options.timing.warmup; ++i) without->run(with.inputs);
+  InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
   if (prints) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
@@ -144,8 +146,8 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
 
 int run(const BenchOptions& stated) {
   BenchOptions options = stated;
-  options.inputs = stated.inputs.with_buffer_names(stated.model);
-  options.inputs.fix_dims(options.model, options.compiler);
+  options.inputs = with_buffer_names(stated.inputs, stated.model);
+  fix_dims(options.inputs, options.model, options.compiler);
   check_output(options.json, options.model);
   check_output(options.trace, options.model);
   if (options.json == "-" && options.trace == "-")
@@ -153,21 +155,19 @@ int run(const BenchOptions& stated) {
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
-  const std::vector<vm::Value>& inputs = it.inputs;
-  std::vector<double> times = timed_runs(options, it);
-  std::ranges::sort(times);
-  if (options.json != "-") {
-    for (const vm::Value& input : inputs) print_message("input {}\n", describe(input));
-    print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
-                  it.compile_s, it.was_cached ? " (from the cache)" : "", median_of(times), times.front(), times.back(),
-                  times.size());
-  }
+  const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
+  const Timed timed{it.program,    it.session.function, it.inputs,          it.compile_s,
+                    it.was_cached, it.cold_ms,          pool->num_workers()};
+  if (options.json != "-") print_times(times, timed);
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
+  std::optional<InTurn> other;
+  if (!options.other.empty()) other = compare_with_other(options, it, pool);
   std::optional<Profile> profile;
   if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
   if (!options.json.empty())
-    write_text(options.json, json_of(times, it, in_turn, profile ? profile->json(kProfiledRuns) : ""));
+    write_text(options.json,
+               json_of(figures_of(times, timed), in_turn, other, profile ? profile->json(kProfiledRuns) : ""));
   if (options.profile && options.json != "-") print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
   return kRight;
@@ -179,18 +179,13 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "time runs of a model or artifact");
   command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
-  options->inputs.add_to(*command);
+  add_inputs(*command, options->inputs);
   options->inputs.add_fix_dims(*command);
+  options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
-  command->add_option("--runs", options->runs, "the largest number of timed runs")
-      ->check(whole_number_in(1, kMostRuns))
-      ->capture_default_str();
-  command->add_option("--warmup", options->warmup, "runs before the timed ones")
-      ->check(whole_number_in(0, kMostRuns))
-      ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "stop after that time")
-      ->check(number_from(0))
-      ->capture_default_str();
+  options->timing.add_to(*command);
+  command->add_option("--compare", options->other,
+                      "another file (.so, .onnx, .py) that is run in turn, with the same inputs");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");

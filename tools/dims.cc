@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ir/text/lexer.h"
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "support/temporarily.h"
+#include "support/whole_number.h"
 #include "vm/bytecode.h"
 
 namespace relaxc::tools {
@@ -106,7 +106,7 @@ class DimReader {
       return extremum(token.ends_with("max"));
     // A number with its type, as the printer may write it.
     if ((token == "T.int64" || token == "T.int32") && skip("(")) return in_parentheses();
-    if (auto number = text::whole_number(token)) return number;
+    if (auto number = whole_number(token)) return number;
     return copy_value(dims_, token);
   }
   std::optional<int64_t> in_parentheses() {

@@ -17,7 +17,7 @@ CompileSettings with_given_defaults(const std::string& model, const CompileSetti
   try {
     const std::set<std::string> defaults = onnx_defaults(model);
     if (defaults.empty()) return result;
-    for (const auto& [name, type] : inputs.types(onnx_inputs(model), "")) {
+    for (const auto& [name, type] : types_of_inputs(inputs, onnx_inputs(model), "")) {
       if (defaults.contains(name)) result.types.emplace(name, type);
     }
   } catch (const CompileError&) {  // the compilation, or the run, says what is wrong
@@ -29,7 +29,8 @@ std::optional<CompileSettings> settings_for_inputs(const std::string& model, con
                                                    const InputOptions& inputs, const std::string& folder) {
   if (!is_onnx(model)) return std::nullopt;
   CompileSettings narrow = settings;
-  for (const auto& [name, type] : inputs.types(onnx_inputs(model), folder)) narrow.types.insert_or_assign(name, type);
+  for (const auto& [name, type] : types_of_inputs(inputs, onnx_inputs(model), folder))
+    narrow.types.insert_or_assign(name, type);
   for (const auto& [name, value] : parse_dims(inputs.dims)) narrow.dims.insert_or_assign(name, value);
   bool says_more = narrow.types.size() > settings.types.size() || narrow.dims.size() > settings.dims.size();
   return says_more ? std::optional(std::move(narrow)) : std::nullopt;

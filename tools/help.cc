@@ -1,13 +1,12 @@
-// relaxc help, what --version prints, and messages about wrong usage.
-#include <memory>
+#include "tools/help.h"
 
-#include "codegen/target.h"
-#include "frontend/onnx/import.h"
-#include "support/joined.h"
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sstream>
+
 #include "support/lists.h"
 #include "support/nearest.h"
-#include "support/version.h"
-#include "tools/tool.h"
+#include "tools/console.h"
 
 namespace relaxc::tools {
 
@@ -71,7 +70,8 @@ void add_help(CLI::App& app) {
   });
 }
 
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+// Returns what is wrong with the command line, and the nearest command or flag that it may mean.
+static std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = given_command(app);
   const std::vector<std::string> extras = app.remaining(true);
   const std::string what = error.what();
@@ -88,12 +88,15 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
                      full_name(command), extras.front(), full_name(command));
 }
 
-std::string version_report() {
-  std::string opsets;
-  for (const auto& [domain, newest] : newest_onnx_opsets())
-    opsets += fmt::format("  {} 1 to {}\n", domain.empty() ? "ai.onnx" : domain, newest);
-  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}", version_text(), codegen::llvm_version(), opsets,
-                     joined(codegen::architectures()));
+int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() != 0) {
+    print_error("{}", usage_error(app, error));
+    return kUsage;
+  }
+  std::ostringstream out, err;
+  app.exit(error, out, err);
+  print_text(out.str());
+  return kRight;
 }
 
 }  // namespace relaxc::tools

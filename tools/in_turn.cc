@@ -1,11 +1,11 @@
 #include "tools/in_turn.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "ir/visit.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tools/progress_line.h"
 
 namespace relaxc::tools {
 
@@ -160,19 +160,29 @@ std::string table_of(const Measured& with, const RunProfiler& with_us, const Mea
 
 }  // namespace
 
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 double Measured::run(const std::vector<vm::Value>& inputs) {
   double start = now_ms();
   session.run_values(inputs, function);
   return now_ms() - start;
+}
+
+InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
+                    const InTurnOptions& options) {
+  std::vector<double> a, b, ratios;
+  const double begin = now_ms();
+  while (std::ssize(a) < options.runs && (a.size() < 3 || now_ms() - begin < options.seconds * 1000)) {
+    const bool is_even = a.size() % 2 == 0;  // each is the first one in every other pair
+    if (is_even) a.push_back(first.run(inputs));
+    b.push_back(second.run(inputs));
+    if (!is_even) a.push_back(first.run(inputs));
+    ratios.push_back(a.back() / b.back());
+    progress_line().show(fmt::format("{} of at most {} pairs of runs", a.size(), options.runs));
+  }
+  progress_line().end();
+  InTurn result{median_of(b), median_of(a), median_of(ratios), true, {}};
+  result.text = fmt::format("{:.3f} ms against {:.3f} ms in turn (medians of {}), ratio {:.3f}: {}\n", result.with_ms,
+                            result.without_ms, a.size(), result.ratio, verdict(ratios));
+  return result;
 }
 
 InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
@@ -192,6 +202,7 @@ InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::
   while (std::ssize(with_us) < options.runs && goes_on(with_us.size())) {
     auto [a, b] = pair(with_us.size());
     with_us.push_back(a * 1000), without_us.push_back(b * 1000);
+    progress_line().show(fmt::format("{} of at most {} pairs of runs", with_us.size(), options.runs));
   }
   with.session.set_profiler(&with_kernels), without.session.set_profiler(&without_kernels);
   constexpr size_t kProfiledRuns = 21;
@@ -201,6 +212,7 @@ InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::
     with_kernels.end_run(), without_kernels.end_run();
   }
   with.session.set_profiler(nullptr), without.session.set_profiler(nullptr);
+  progress_line().end();
   InTurn result{median_of(without_us) / 1000, median_of(with_us) / 1000, 0, false, {}};
   std::vector<double> ratios;
   for (size_t i = 0; i < with_us.size(); ++i) ratios.push_back(with_us[i] / without_us[i]);

@@ -1,6 +1,7 @@
 // Measures a model with and without somebody's kernels, in turn, so that both find the machine in the same state.
 #pragma once
 #include "codegen/compile.h"
+#include "tools/timing.h"
 
 namespace relaxc::tools {
 
@@ -27,8 +28,9 @@ struct InTurn {
 InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
                        const InTurnOptions& options);
 
-double now_ms();
-// Returns the value in the middle.
-double median_of(std::vector<double> values);
+// Compares whole runs of two programs, whose kernels need not have anything in common. `text` has the medians and the
+// ratio of the first to the second one.
+InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
+                    const InTurnOptions& options);
 
 }  // namespace relaxc::tools

@@ -15,7 +15,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
-#include "tir/schedule/trace.h"
+#include "tools/inspect_artifact.h"
 #include "tools/kernel_calls.h"
 #include "tools/tool.h"
 #include "vm/artifact.h"
@@ -30,150 +30,44 @@ struct InspectCommand {
   bool json = false;
 };
 
-std::string text_of_attr(const AttrValue& value) {
-  const auto* text = value.as<std::string>();
-  if (const AttrList* list = value.as<AttrList>()) return joined(*list, text_of_attr);
-  return text ? *text : to_string(value);
+// Returns what an importer says as a report.
+ReportValue value_of(const AttrValue& value);  // NOLINT: bounded
+Report report_of(const Attrs& attrs) {         // NOLINT: bounded
+  Report report;
+  for (std::string_view key : attrs.ordered_keys()) report.set(std::string(key), value_of(*attrs.find(key)));
+  return report;
 }
-
-std::string json_of_attr(const AttrValue& value) {
-  if (const auto* text = value.as<std::string>()) return json_string(*text);
-  if (const AttrList* list = value.as<AttrList>()) return fmt::format("[{}]", joined(*list, json_of_attr));
-  const Attrs* members = value.as<Attrs>();
-  if (!members) return to_string(value);
-  auto member = [&](std::string_view key) {
-    return fmt::format("{}: {}", json_string(key), json_of_attr(*members->find(key)));
-  };
-  return fmt::format("{{{}}}", joined(members->ordered_keys(), member));
-}
-
-// Prints a list of records as a table without a head, whose columns are as wide as their widest field.
-std::string table_of(const AttrList& rows) {
-  std::vector<size_t> widths;
-  std::vector<std::vector<std::string>> lines;
-  for (const AttrValue& row : rows) {
-    const Attrs* fields = row.as<Attrs>();
-    std::vector<std::string>& line = lines.emplace_back();
-    if (!fields) line.push_back(text_of_attr(row));
-    for (std::string_view key : fields ? fields->ordered_keys() : std::vector<std::string_view>()) {
-      bool is_count = fields->find(key)->as<int64_t>() != nullptr;
-      line.push_back(is_count ? fmt::format("{} {}", key, text_of_attr(*fields->find(key)))
-                              : text_of_attr(*fields->find(key)));
-    }
-    widths.resize(std::max(widths.size(), line.size()));
-    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
-  }
-  std::string result;
-  for (const std::vector<std::string>& line : lines) {
-    std::string text = " ";
-    for (size_t c = 0; c < line.size(); ++c) text += fmt::format(" {:<{}}", line[c], widths[c]);
-    result += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  }
-  return result;
-}
-
-bool has_texts(const Attrs& members) {
-  return std::ranges::any_of(members, [](const auto& entry) { return entry.second.template as<std::string>(); });
-}
-
-std::string report_text(const Attrs& report) {
-  std::string result;
-  for (std::string_view key : report.ordered_keys()) {
-    const AttrValue& value = *report.find(key);
-    const AttrList* list = value.as<AttrList>();
-    bool is_table = list && std::ranges::any_of(*list, [](const AttrValue& item) {
-                      const auto* text = item.as<std::string>();
-                      return item.as<Attrs>() || (text && text->size() > 40);
-                    });
-    const Attrs* members = value.as<Attrs>();
-    const auto* text = value.as<std::string>();
-    bool is_empty = (list && list->empty()) || (members && members->ordered_keys().empty()) || (text && text->empty());
-    if (is_empty) continue;
-    if (is_table) {
-      result += fmt::format("{}:\n{}", key, table_of(*list));
-    } else if (members && has_texts(*members)) {
-      AttrList rows;
-      for (std::string_view name : members->ordered_keys())
-        rows.push_back(Attrs{{"", std::string(name)}, {"value", *members->find(name)}});
-      result += fmt::format("{}:\n{}", key, table_of(rows));
-    } else if (members) {
-      auto member = [&](std::string_view name) {
-        return fmt::format("{} {}", text_of_attr(*members->find(name)), name);
-      };
-      result += fmt::format("{}: {}\n", key, joined(members->ordered_keys(), member));
-    } else {
-      result += fmt::format("{}: {}\n", key, text_of_attr(value));
-    }
-  }
-  return result;
-}
-
-AttrList described(const std::vector<vm::ValueInfo>& infos) {
-  return map_each(infos, [](const vm::ValueInfo& info) { return AttrValue(vm::to_string(info)); });
+ReportValue value_of(const AttrValue& value) {  // NOLINT: bounded
+  if (const auto* text = value.as<std::string>()) return *text;
+  if (const auto* list = value.as<AttrList>()) return map_each(*list, value_of);
+  if (const auto* members = value.as<Attrs>()) return report_of(*members);
+  if (const auto* integer = value.as<int64_t>()) return *integer;
+  if (const auto* flag = value.as<bool>()) return *flag;
+  if (const auto* number = value.as<double>()) return *number;
+  return to_string(value);
 }
 
 // Lists graph functions with their types, and tensor programs.
-void add_functions(Attrs& report, const IRModule& module) {
-  AttrList functions;
+void add_functions(Report& report, const IRModule& module) {
+  ReportList functions;
   for (const auto& [name, function] : module.functions) {
     const Function* graph = function.as<Function>();
     std::vector<std::string> params;
     for (const VarRef& param : graph ? graph->params : std::vector<VarRef>())
       params.push_back(fmt::format("{}: {}", param->name, print_type(param.type())));
     std::string type = graph ? fmt::format("({}) -> {}", joined(params), print_type(graph->result)) : "tensor program";
-    Attrs row{{"name", name}, {"type", type}};
+    Report row{{"name", name}, {"type", type}};
     row.order({"name", "type"});
     functions.push_back(row);
   }
   report.set("functions", functions);
 }
 
-// The inputs and outputs of public functions; kernels, by where they come from; constants; what the compiler noted.
-Attrs report_of_artifact(const std::string& path) {
-  vm::Artifact artifact = vm::load_artifact(path);
-  artifact.weights->run();
-  const vm::Executable& executable = artifact.executable;
-  AttrList functions, kernels;
-  const std::string names = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
-  const std::vector<std::string_view> linked = parts_of(names, '\n');
-  for (const vm::Function& function : executable.functions) {
-    if (!function.is_public) continue;
-    Attrs row{
-        {"name", function.name}, {"inputs", described(function.inputs)}, {"outputs", described(function.outputs)}};
-    row.order({"name", "inputs", "outputs"});
-    functions.push_back(row);
-  }
-  for (const vm::KernelInfo& kernel : executable.kernels) {
-    bool is_own = kernel.source == vm::KernelSource::kArtifact;
-    bool is_linked = std::ranges::count(linked, std::string_view(kernel.symbol)) > 0;
-    Attrs row{{"name", kernel.display_name},
-              {"by", is_own ? "machine code"
-                            : fmt::format("function '{}' {}", kernel.symbol,
-                                          is_linked ? "that is linked in" : "of a library or the host")}};
-    row.order({"name", "by"});
-    kernels.push_back(row);
-  }
-  int64_t constant_bytes = 0;
-  for (const Tensor& constant : executable.constants) constant_bytes += constant.bytes();
-  Attrs metadata;
-  for (const auto& [key, value] : executable.metadata) metadata.set(key, value);
-  Attrs report{
-      {"kind", "artifact"},
-      {"bytes", static_cast<int64_t>(artifact.file->bytes().size())},
-      {"functions", functions},
-      {"constants", Attrs{{"tensors", executable.constants.size()}, {"bytes", constant_bytes}}},
-      {"kernels", kernels},
-      {"runtime_functions", map_each(executable.builtins, [](const std::string& name) { return AttrValue(name); })},
-      {"metadata", metadata}};
-  report.order({"kind", "bytes", "functions", "constants", "kernels", "runtime_functions", "metadata"});
-  return report;
-}
-
-AttrList rows_of(const CallsByName& calls) {
+ReportList rows_of(const CallsByName& calls) {
   constexpr size_t kShown = 3;
-  AttrList rows;
+  ReportList rows;
   for (const auto& [name, call] : calls) {
-    Attrs row{{"name", name}, {"calls", call.count}, {"nodes", text_of_nodes(call, kShown)}};
+    Report row{{"name", name}, {"calls", call.count}, {"nodes", text_of_nodes(call, kShown)}};
     row.order({"name", "calls", "nodes"});
     rows.push_back(row);
   }
@@ -192,7 +86,7 @@ std::string why_called(const std::string& symbol, const OpTable& ops) {
 
 // Says what operators become: tensor programs, fused with their neighbours, or functions of the runtime.
 // `unconverted` are the types of nodes that nothing implements.
-void add_kernels(Attrs& report, IRModule module, CompileSettings settings, const std::set<std::string>& unconverted) {
+void add_kernels(Report& report, IRModule module, CompileSettings settings, const std::set<std::string>& unconverted) {
   // The graph as the pipeline "simplify" leaves it, but for the layouts of weights, which take time to compute.
   settings.passes =
       "lambda_lift,inline_calls,spread_tuples,decompose,recognize,canonicalize,fold_batch_norm,fold_constants,"
@@ -201,9 +95,9 @@ void add_kernels(Attrs& report, IRModule module, CompileSettings settings, const
   ModuleCalls calls = calls_of(module);
   for (const std::string& type : unconverted) calls.functions.erase(type);
   report.set("kernels", rows_of(calls.programs));
-  AttrList called = rows_of(calls.functions);
-  for (AttrValue& row : called) {
-    Attrs fields = *row.as<Attrs>();
+  ReportList called = rows_of(calls.functions);
+  for (ReportValue& row : called) {
+    Report fields = *row.as<Report>();
     fields.set("why", why_called(*fields.find("name")->as<std::string>(), tables_of(settings).ops()));
     fields.order({"name", "calls", "nodes", "why"});
     row = fields;
@@ -212,7 +106,7 @@ void add_kernels(Attrs& report, IRModule module, CompileSettings settings, const
 }
 
 // Says how the operators of a text's graph functions are lowered, and the size of its constants.
-void add_operators(Attrs& report, const IRModule& module, const OpTable& ops) {
+void add_operators(Report& report, const IRModule& module, const OpTable& ops) {
   std::map<std::string, int64_t> counts;
   int64_t tensors = 0, bytes = 0;
   for (const auto& [_, function] : module.functions) {
@@ -221,7 +115,7 @@ void add_operators(Attrs& report, const IRModule& module, const OpTable& ops) {
         function, [&](const Call& call) { counts[call.callee.is<OpRef>() ? call.callee.as<OpRef>()->name : ""] += 1; },
         [&](const Constant& constant) { ++tensors, bytes += constant.data.bytes(); });
   }
-  AttrList rows;
+  ReportList rows;
   for (const auto& [name, count] : counts) {
     const OpRow* row = ops.find(name);
     if (!row) continue;
@@ -231,12 +125,12 @@ void add_operators(Attrs& report, const IRModule& module, const OpTable& ops) {
                      : row->decompose            ? "other operators"
                      : has_lowering(*row)        ? "bytecode"
                                                  : "unsupported";
-    Attrs fields{{"operator", "R." + name.substr(name.find('.') + 1)}, {"nodes", count}, {"by", by}};
+    Report fields{{"operator", "R." + name.substr(name.find('.') + 1)}, {"nodes", count}, {"by", by}};
     fields.order({"operator", "nodes", "by"});
     rows.push_back(fields);
   }
   report.set("operators", rows);
-  report.set("weights", Attrs{{"tensors", tensors}, {"bytes", bytes}});
+  report.set("weights", Report{{"tensors", tensors}, {"bytes", bytes}});
 }
 
 // A node that cannot be compiled can get a kernel, whatever the reason is.
@@ -250,12 +144,12 @@ std::string remedy_for(const Diagnostic& diagnostic) {
   return fmt::format("\n  note: a kernel can be given for it: --kernels FILE with @S.implements(\"{}\")", type);
 }
 
-Attrs report_of_model(const InspectCommand& command, bool is_text) {
+Report report_of_model(const InspectCommand& command, bool is_text) {
   CompileSettings settings = command.compiler.get(command.file);
   ImportOptions options;
   options.converters = tables_of(settings).converters();
-  Attrs report = is_text ? Attrs() : summarize_onnx(command.file, options);
-  AttrList problems;
+  Report report = is_text ? Report() : report_of(summarize_onnx(command.file, options));
+  ReportList problems;
   std::set<std::string> unconverted;
   auto add_problem = [&](const Diagnostic& diagnostic) {
     std::string text = to_string(diagnostic);
@@ -280,22 +174,11 @@ Attrs report_of_model(const InspectCommand& command, bool is_text) {
   return report;
 }
 
-// Returns whether the file begins with these bytes.
-bool begins_with(const std::string& path, std::string_view bytes) {
-  std::ifstream file(path, std::ios::binary);
-  std::string head(bytes.size(), '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  return head == bytes;
-}
-
 int run(const InspectCommand& command) {
   const std::string& file = command.file;
-  bool is_artifact = file.ends_with(".so") || begins_with(file,
-                                                          "\x7f"
-                                                          "ELF");
   bool is_text = is_text_path(split_text_path(file).file);
-  Attrs report = is_artifact ? report_of_artifact(file) : report_of_model(command, is_text);
-  command.json ? print_text(json_of_attr(report) + "\n") : print_message("{}", report_text(report));
+  Report report = is_artifact(file) ? report_of_artifact(file) : report_of_model(command, is_text);
+  command.json ? print_text(report.json() + "\n") : print_message("{}", report.text());
   return kRight;
 }
 

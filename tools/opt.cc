@@ -145,7 +145,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
     const vm::Function& function = program.function(settings.function);
     if (is_first) {
       inputs = has_files ? read_inputs(options.reference, function.inputs)
-                         : options.inputs.with_buffer_names(options.model).make(function.inputs);
+                         : with_buffer_names(options.inputs, options.model).make(function.inputs);
       if (has_files) options.inputs.check(function.inputs, inputs);
     }
     vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);
@@ -200,7 +200,7 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_option("--reference", options->reference, "for --bisect: a folder of input_N.pb and output_N.pb")
       ->check(CLI::ExistingDirectory);
   add_tolerances(*command, options->rtol, options->atol, "for --bisect: ");
-  options->inputs.add_to(*command);
+  add_inputs(*command, options->inputs);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
   command->callback([options, &exit_code] { exit_code = run(*options); });

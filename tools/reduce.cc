@@ -300,7 +300,7 @@ void add_reduce(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx)")->required();
   command->add_option("-o,--output", options->output, "the folder for the small model and its inputs")
       ->capture_default_str();
-  options->inputs.add_to(*command);
+  add_inputs(*command, options->inputs);
   command->add_option("--reference", options->reference,
                       "right results: a folder of input_N.pb and output_N.pb, or a command in which {} stands for a "
                       "folder with model.onnx and test_data_set_0/input_N.pb and that writes output_N.pb there "

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <sstream>
 
 #include "codegen/target.h"
+#include "frontend/onnx/import.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
+#include "support/version.h"
+#include "tools/help.h"
 #include "tools/manual.h"
 #include "tools/progress_line.h"
 #include "tools/tool.h"
@@ -84,16 +87,13 @@ void handle_segmentation_faults() {
 void handle_segmentation_faults() {}
 #endif
 
-// Returns the exit code of --help and of wrong usage.
-int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() != 0) {
-    print_error("{}", usage_error(app, error));
-    return kUsage;
-  }
-  std::ostringstream out, err;
-  app.exit(error, out, err);
-  print_text(out.str());
-  return kRight;
+// Returns what --version prints.
+std::string version_report() {
+  std::string opsets;
+  for (const auto& [domain, newest] : relaxc::newest_onnx_opsets())
+    opsets += fmt::format("  {} 1 to {}\n", domain.empty() ? "ai.onnx" : domain, newest);
+  return fmt::format("relaxc {}\nLLVM {}\nONNX opsets:\n{}targets: {}", relaxc::version_text(),
+                     relaxc::codegen::llvm_version(), opsets, relaxc::joined(relaxc::codegen::architectures()));
 }
 
 int run(int argc, char** argv) {

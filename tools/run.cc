@@ -3,8 +3,10 @@
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tools/given_shapes.h"
 #include "tools/progress_line.h"
+#include "tools/results.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -18,33 +20,11 @@ struct RunOptions {
   CacheOptions cache;
   InputOptions inputs;
   int threads = 0;
-  std::string test_data, output_dir, format = "npy";
+  ResultOptions results;
+  std::string test_data;
   double rtol = 1e-3, atol = 1e-7;
   bool profile = false, interpret = false, has_passes = false;
 };
-
-// Writes the value to a file. Without messages of ONNX, an item of a sequence is a file of its own, and so are the keys
-// and values of a map; text is one that ends in .txt. Functions have no file.
-void write_result(const std::string& path, const NamedValue& result, const RunOptions& options) {  // NOLINT: bounded
-  const auto* sequence = result.value.get_if<vm::Sequence>();
-  const auto* map = result.value.get_if<vm::Map>();
-  if (options.format == "pb" && (sequence || map || result.is_optional))
-    return write_value_pb(path + ".pb", result.value, result.name, result.is_optional);
-  if (map) {
-    write_npy(path + "_keys.npy", map->keys());
-    return write_npy(path + "_values.npy", map->values());
-  }
-  if (sequence) {
-    int64_t i = 0;
-    for (const vm::Value& item : sequence->items.fields())
-      write_result(fmt::format("{}_{}", path, i++), {result.name, item, {}}, options);
-    return;
-  }
-  if (const auto* text = result.value.get_if<std::string>()) return vm::write_file(path + ".txt", *text);
-  std::optional<Tensor> tensor = as_tensor(result);
-  if (!tensor) return print_error("{} is not written to a file\n", summary(result));
-  options.format == "pb" ? write_tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
-}
 
 CompileSettings settings_of(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
@@ -58,7 +38,7 @@ CompileSettings settings_of(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
-  settings.input_types = options.inputs.types();
+  settings.input_types = types_of_files(options.inputs);
   return settings;
 }
 
@@ -83,18 +63,12 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
 
 int run(const RunOptions& stated) {
   RunOptions options = stated;
-  options.inputs = stated.inputs.with_buffer_names(stated.model);
-  options.inputs.fix_dims(options.model, options.compiler);
+  options.inputs = with_buffer_names(stated.inputs, stated.model);
+  fix_dims(options.inputs, options.model, options.compiler);
   const CompileSettings settings = settings_of(options);
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
-  if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
-  if (results.empty()) print_message("{} has no results\n", function);
-  for (size_t i = 0; i < results.size(); ++i) {
-    print_message("{}\n", summary(results[i]));
-    if (!options.output_dir.empty())
-      write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
-  }
+  show_results(results, function, options.results);
   if (options.test_data.empty()) return kRight;
   std::vector<vm::Value> expected = read_outputs(options.test_data, results);
   std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
@@ -110,13 +84,15 @@ void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "run a model (.onnx), a module (.py) or an artifact (.so)");
   command->add_option("model", options->model, "the file")->required();
-  options->inputs.add_to(*command);
+  add_inputs(*command, options->inputs);
   options->inputs.add_fix_dims(*command);
+  options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
-  command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
-  command->add_option("--format", options->format, "the format of written outputs")
-      ->check(CLI::IsMember({"npy", "pb"}))
-      ->capture_default_str();
+  options->results.tensor_pb = write_tensor_pb;
+  options->results.value_pb = [](const std::string& path, const NamedValue& value) {
+    write_value_pb(path, value.value, value.name, value.is_optional);
+  };
+  options->results.add_to(*command);
   command->add_option("--test-data", options->test_data,
                       "folder with input_0.pb ... and output_0.pb ... to compare with");
   add_tolerances(*command, options->rtol, options->atol);

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <set>
 
 #include "codegen/open_types.h"
@@ -24,77 +22,6 @@
 #include "vm/npy.h"
 
 namespace relaxc::tools {
-
-// Splits NAME=VALUE at the first '=' whose parts fit, since names of a model may contain the character too; else at
-// the first one.
-static std::pair<std::string, std::string> split_at_equals(
-    const std::string& text, const char* example,
-    const std::function<bool(const std::string& name, const std::string& value)>& fits) {
-  const size_t first = text.find('=', 1);
-  if (first == std::string::npos || text[0] == '=')
-    throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
-  auto parts = [&](size_t equals) { return std::pair(text.substr(0, equals), text.substr(equals + 1)); };
-  for (size_t equals = first; equals != std::string::npos; equals = text.find('=', equals + 1)) {
-    auto [name, value] = parts(equals);
-    if (fits(name, value)) return {name, value};
-  }
-  return parts(first);
-}
-static bool names_file(const std::string&, const std::string& path) {
-  std::error_code ignored;  // where it does not exist, reading it reports that
-  return std::filesystem::is_regular_file(path, ignored);
-}
-
-void check_output(const std::string& output, const std::string& input) {
-  std::error_code ignored;  // one of them may not exist
-  if (std::filesystem::is_regular_file(input, ignored) && std::filesystem::equivalent(output, input, ignored))
-    throw CLI::ValidationError(fmt::format("'{}' is the input and would be replaced; name another output", output));
-}
-
-CLI::Validator whole_number_in(int64_t least, int64_t most) {
-  auto check = [=](std::string& text) -> std::string {
-    const bool is_negative = text.starts_with('-');
-    std::optional<int64_t> number = text::whole_number(std::string_view(text).substr(is_negative ? 1 : 0));
-    if (number && is_negative) number = -*number;
-    if (number && *number >= least && *number <= most) return "";
-    return fmt::format("'{}': expected a whole number from {} to {}", text, least, most);
-  };
-  return CLI::Validator(check, "");
-}
-
-CLI::Validator number_from(double least) {
-  auto check = [=](std::string& text) -> std::string {
-    double number = 0;
-    if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= least) return "";
-    return fmt::format("'{}': expected a number from {}", text, least);
-  };
-  return CLI::Validator(check, "");
-}
-
-void add_threads(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "threads that run kernels (0: all cores)")
-      ->check(whole_number_in(0, kMostThreads));
-}
-
-void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what) {
-  app.add_option("--rtol", rtol, what + "allowed relative error")->check(number_from(0))->capture_default_str();
-  app.add_option("--atol", atol, what + "allowed absolute error")->check(number_from(0))->capture_default_str();
-}
-
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
-  std::map<std::string, int64_t> result;
-  for (const std::string& text : texts) {
-    auto [name, number] = split_at_equals(text, "a dim such as batch=4", [](const auto&, const std::string& value) {
-      return text::whole_number(value).has_value();
-    });
-    std::optional<int64_t> value = text::whole_number(number);
-    if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
-    auto [known, is_new] = result.emplace(name, *value);
-    if (!is_new && known->second != *value)
-      throw CLI::ValidationError(fmt::format("'{}': the dim is {} already", text, known->second));
-  }
-  return result;
-}
 
 void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
   app.add_option("--plugin", plugins, "FILE.so ..., each adds operators, passes, rules (docs/plugins.md)")
@@ -143,7 +70,11 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
-  app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
+  app.add_option("--winograd-error", settings.winograd_error,
+                 "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
+      ->type_name("TIMES")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->capture_default_str();
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"error", "clamp"}).description(""))
@@ -245,7 +176,8 @@ std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& fil
   if (settings.target != defaults.target) add("--target", settings.target);
   if (!settings.function.empty()) add("--function", settings.function);
   if (gather != "error") add("--gather", gather);
-  if (!settings.winograd) result += " --no-winograd";
+  if (settings.winograd_error != defaults.winograd_error)
+    add("--winograd-error", fmt::format("{}", settings.winograd_error));
   if (settings.check_bounds) result += " --check-bounds";
   return result;
 }
@@ -324,71 +256,26 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   return result;
 }
 
-// Returns whether the name is that of a scalar input, or occurs in a dim of the input.
-static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
-  if (info.kind == vm::ValueKind::kInt && info.name == name) return true;
-  auto mentions = [&](const vm::DimInfo& dim) { return names_in_dim(dim.text).contains(name); };
-  return (info.dims && std::ranges::any_of(*info.dims, mentions)) ||
-         std::ranges::any_of(info.fields, [&](const vm::ValueInfo& field) { return has_dim(field, name); });
-}
-
-// Reports a name of --dim that no input has. Those of `fixed` are numbers there.
-static void check_names(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs,
-                        const std::map<std::string, int64_t>& fixed) {
-  for (const auto& [name, value] : dims) {
-    if (fixed.contains(name)) continue;
-    if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
-      continue;
-    fail({}, "no input has a dim '{}'; the inputs are {}", name,
-         joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
-  }
-}
-
-void InputOptions::add_to(CLI::App& app) {
-  app.add_option("--input", named, "NAME=FILE.npy or NAME=VALUE: 3, [1, n], (x.npy, 3), _ for random (docs/relaxc.md)");
+void add_inputs(CLI::App& app, InputOptions& inputs) {
+  inputs.readers = {read_tensor_pb, read_value_pb};
+  inputs.add_to(app);
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
-  app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
-  app.add_option("--dim", dims, "NAME=VALUE, the size of a symbolic dim in the inputs that are not given");
-  app.add_option("--seed", seed, "the seed of random inputs")
-      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()))
-      ->capture_default_str();
+  app.add_option("--input-pb", inputs.positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")
+      ->expected(0, -1);
 }
 
-void InputOptions::add_fix_dims(CLI::App& app) {
-  app.add_flag("--fix-dims", has_fixed_dims, "compile for the sizes of --dim only, as relaxc compile --dim does");
-}
-
-void InputOptions::fix_dims(const std::string& model, CompilerOptions& compiler) const {
-  if (!has_fixed_dims) return;
-  if (dims.empty()) throw CLI::ValidationError("--fix-dims needs the sizes: --dim NAME=VALUE");
+void fix_dims(const InputOptions& inputs, const std::string& model, CompilerOptions& compiler) {
+  if (!inputs.has_fixed_dims) return;
+  if (inputs.dims.empty()) throw CLI::ValidationError("--fix-dims needs the sizes: --dim NAME=VALUE");
   if (model.ends_with(".so"))
     throw CLI::ValidationError("'" + model + "' is compiled already; give --dim when it is compiled (relaxc compile)");
-  compiler.fixed_dims = dims;
+  compiler.fixed_dims = inputs.dims;
 }
 
-void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,
-                         const std::map<std::string, int64_t>& fixed) const {
-  if (!named.empty() || !positional.empty())
-    throw CLI::ValidationError("the folder of reference data has the inputs; leave out --input and --input-pb");
-  const std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  check_names(dim_values, inputs, fixed);
-  for (size_t i = 0; i < std::min(inputs.size(), given.size()); ++i) {
-    const Tensor* tensor = given[i].get_if<Tensor>();
-    if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
-    for (size_t d = 0; d < tensor->shape().size(); ++d) {
-      const std::string& text = (*inputs[i].dims)[d].text;
-      std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dim_values);
-      if (wanted && *wanted != tensor->shape()[d])
-        fail({}, "--dim {}={} contradicts the reference data: dim {} of input '{}' is {}", text, *wanted, d,
-             printable(inputs[i].name), tensor->shape()[d]);
-    }
-  }
-}
-
-InputOptions InputOptions::with_buffer_names(const std::string& model) const {
-  InputOptions result = *this;
+InputOptions with_buffer_names(const InputOptions& inputs, const std::string& model) {
+  InputOptions result = inputs;
   const std::string file = split_text_path(model).file;
-  if (named.empty() || !file.ends_with(".py")) return result;
+  if (inputs.named.empty() || !file.ends_with(".py")) return result;
   std::map<std::string, std::string> handles = matched_handles(read_text(file));
   for (std::string& text : result.named) {
     size_t equals = text.find('=');
@@ -398,9 +285,10 @@ InputOptions InputOptions::with_buffer_names(const std::string& model) const {
   return result;
 }
 
-std::map<std::string, Type> InputOptions::types() const {
+std::map<std::string, Type> types_of_files(const InputOptions& inputs) {
   std::map<std::string, Type> result;
-  for (const std::string& text : named) {
+  for (const std::string& text : inputs.named) {
+    if (is_nameless(text)) continue;
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy", names_file);
     if (!value.ends_with(".npy")) continue;
     Tensor tensor = read_npy(value);
@@ -408,31 +296,6 @@ std::map<std::string, Type> InputOptions::types() const {
     result.insert_or_assign(name, tensor_type(std::move(dims), tensor.dtype()));
   }
   return result;
-}
-
-// Returns what the flags give for each input, and _ for the others.
-std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& inputs) const {
-  std::vector<std::string> files = positional;
-  if (files.size() == 1 && files[0].empty()) files.clear();
-  if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
-  std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
-  for (size_t i = 0; i < files.size(); ++i) given[i] = written_value(read_value_pb(files[i], inputs[i]));
-  std::set<const vm::ValueInfo*> seen;
-  for (const std::string& text : named) {
-    auto [name, value] = split_at_equals(text, "an input such as x=x.npy", [&](const std::string& tried, const auto&) {
-      auto is_longer = [&](const vm::ValueInfo& info) {
-        return info.name.size() > tried.size() && text.starts_with(info.name + "=");
-      };
-      return find_item(inputs, tried, &vm::ValueInfo::name) && std::ranges::none_of(inputs, is_longer);
-    });
-    const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
-    if (!known)
-      fail({}, "no input is called '{}'; there are {}", printable(name),
-           joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
-    if (!seen.insert(known).second) fail({}, "input '{}' is given twice by --input", printable(known->name));
-    given[static_cast<size_t>(known - inputs.data())] = parse_value(value);
-  }
-  return given;
 }
 
 // Returns the type of a tensor, or of a sequence whose items have one rank; nullopt for other values.
@@ -457,8 +320,8 @@ static std::optional<Type> type_of_value(const vm::Value& value) {
                                  : tensor_type_of_rank(std::ssize(*first), dtype));
 }
 
-std::map<std::string, Type> InputOptions::types(const std::vector<vm::ValueInfo>& inputs,
-                                                const std::string& folder) const {
+std::map<std::string, Type> types_of_inputs(const InputOptions& options, const std::vector<vm::ValueInfo>& inputs,
+                                            const std::string& folder) {
   std::map<std::string, Type> result;
   auto add = [&](const vm::ValueInfo& info, const vm::Value& value) {
     std::optional<Type> type = info.is_optional ? std::nullopt : type_of_value(value);
@@ -466,19 +329,12 @@ std::map<std::string, Type> InputOptions::types(const std::vector<vm::ValueInfo>
   };
   std::vector<vm::Value> values = folder.empty() ? std::vector<vm::Value>() : read_inputs(folder, inputs);
   for (size_t i = 0; i < std::min(values.size(), inputs.size()); ++i) add(inputs[i], values[i]);
-  std::vector<WrittenValue> written = given(inputs);
+  std::vector<WrittenValue> written = options.given(inputs);
   for (size_t i = 0; i < inputs.size() && folder.empty(); ++i) {
     bool is_given = written[i].open != 0 || written[i].text != "_" || written[i].value || written[i].tensor;
-    if (is_given) add(inputs[i], InputMaker(parse_dims(dims), seed).make({inputs[i]}, {written[i]}).at(0));
+    if (is_given) add(inputs[i], options.make({inputs[i]}, {written[i]}, nullptr).at(0));
   }
   return result;
-}
-
-std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs,
-                                          const std::map<std::string, int64_t>& fixed) const {
-  std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  check_names(dim_values, inputs, fixed);
-  return InputMaker(std::move(dim_values), seed).make(inputs, given(inputs));
 }
 
 namespace {

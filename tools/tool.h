@@ -11,21 +11,9 @@
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
 #include "tools/console.h"
-#include "tools/values.h"
+#include "tools/inputs.h"
 
 namespace relaxc::tools {
-
-// Reports a mistake on the command line (ValidationError) where the output would replace the file that is read.
-void check_output(const std::string& output, const std::string& input);
-
-// Accept a whole number, or any number, of this range.
-CLI::Validator whole_number_in(int64_t least, int64_t most);
-CLI::Validator number_from(double least);
-constexpr int64_t kMostThreads = 1024, kMostRuns = 1'000'000'000;
-// Adds --threads.
-void add_threads(CLI::App& app, int& threads);
-// Adds --rtol and --atol, whose values are the defaults; `what` stands before their descriptions.
-void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what = "");
 
 // The files of a folder that MetaSchedule's tuners write.
 inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
@@ -65,42 +53,23 @@ struct CacheOptions {
 // Adds --plugin, which all subcommands have.
 void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
 
-// The sources of inputs: .npy files by name, .pb files by position, else random values in declared shapes.
-struct InputOptions {
-  std::vector<std::string> named;       // x=x.npy
-  std::vector<std::string> positional;  // in0.pb in1.pb
-  std::vector<std::string> dims;        // batch=4, for random inputs
-  uint64_t seed = 0;
-  bool has_fixed_dims = false;
-  void add_to(CLI::App& app);
-  // Adds --fix-dims to a command that compiles and runs. With it, fix_dims() compiles for the values of --dim only.
-  void add_fix_dims(CLI::App& app);
-  void fix_dims(const std::string& model, CompilerOptions& compiler) const;
-  // Returns the options with names of buffers in place of the handles by which the programs of a text get them.
-  InputOptions with_buffer_names(const std::string& model) const;
-  // Dims of these names are numbers in the types of the inputs.
-  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs,
-                              const std::map<std::string, int64_t>& fixed = {}) const;
-  // Reports options that contradict the inputs of a folder of reference data.
-  void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,
-             const std::map<std::string, int64_t>& fixed = {}) const;
-  // Returns the types of the tensors and sequences of tensors among the inputs that are given, or that lie in the
-  // folder of reference data, unless its name is empty. Their dims are numbers.
-  std::map<std::string, Type> types(const std::vector<vm::ValueInfo>& inputs, const std::string& folder) const;
-  // Returns the types of the inputs that are files (.npy).
-  std::map<std::string, Type> types() const;
-
- private:
-  std::vector<WrittenValue> given(const std::vector<vm::ValueInfo>& inputs) const;
-};
+// Adds the flags of inputs, files of ONNX's messages included.
+void add_inputs(CLI::App& app, InputOptions& inputs);
+// With --fix-dims, lets the compiler compile for the sizes of --dim only.
+void fix_dims(const InputOptions& inputs, const std::string& model, CompilerOptions& compiler);
+// Returns the options with names of buffers in place of the handles by which the programs of a text get them.
+InputOptions with_buffer_names(const InputOptions& inputs, const std::string& model);
+// Returns the types of the tensors and sequences of tensors among the inputs that are given, or that lie in the
+// folder of reference data, unless its name is empty. Their dims are numbers.
+std::map<std::string, Type> types_of_inputs(const InputOptions& options, const std::vector<vm::ValueInfo>& inputs,
+                                            const std::string& folder);
+// Returns the types of the inputs that are files (.npy).
+std::map<std::string, Type> types_of_files(const InputOptions& inputs);
 
 // Reads input_0.pb ... for the inputs.
 std::vector<vm::Value> read_inputs(const std::string& folder, const std::vector<vm::ValueInfo>& inputs);
 // Reads output_0.pb ... for these results.
 std::vector<vm::Value> read_outputs(const std::string& folder, const std::vector<NamedValue>& results);
-
-// Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
 // Returns a line for each result that differs from the expected one by more than these tolerances (tools/compare.h).
 std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<vm::Value>& expected,
@@ -119,11 +88,5 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_reduce(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 void add_cache(CLI::App& app, int& exit_code);
-void add_help(CLI::App& app);
-
-// Returns what `relaxc --version` prints.
-std::string version_report();
-// Returns what is wrong with the command line, and the nearest command or flag that it may mean.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace relaxc::tools

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -175,17 +174,23 @@ std::vector<vm::Value> InputMaker::make(const std::vector<vm::ValueInfo>& inputs
   return values;
 }
 
+static void check_reads_pb(const std::string& path, bool reads) {  // NOLINT: of a sentence
+  if (!reads)
+    fail({}, "'{}' is a message of ONNX, which relaxc reads and this program does not; give a .npy file", path);
+}
+
 // Reads the files, and learns dims from what is given.
 void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
   if (is_random(given)) return need(info);
   bool is_container = info.is_optional || info.kind == vm::ValueKind::kSequence || info.kind == vm::ValueKind::kMap;
   if (is_container && is_file(given) && given.text.ends_with(".pb")) {
-    given.value = read_value_pb(given.text, info);
+    check_reads_pb(given.text, readers_.value_pb != nullptr);
+    given.value = readers_.value_pb(given.text, info);
     return;
   }
-  if (is_file(given))
-    given.tensor =
-        given.text.ends_with(".pb") ? read_tensor_pb(given.text, info.dtype) : read_npy(given.text, info.dtype);
+  const bool is_image = readers_.picture && given.open == 0 && !given.tensor && is_picture(given.text);
+  if (is_file(given)) given.tensor = read_file(given.text, info);
+  if (is_image) given.tensor = readers_.picture(given.text, info, notes_);
   std::vector<int64_t> shape;
   if (given.tensor) shape = given.tensor->shape();
   if (!given.tensor && info.kind == vm::ValueKind::kTensor) find_shape(given, 0, shape);
@@ -212,6 +217,43 @@ void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOL
   if (info.kind == vm::ValueKind::kNone) {
     for (WrittenValue& item : given.items) learn(item, info);
   }
+}
+
+bool is_picture(const std::string& path) {
+  constexpr const char* kEndings[] = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm"};
+  std::string name = path;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::any_of(kEndings, [&](const char* ending) { return name.ends_with(ending); });
+}
+
+Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, std::vector<std::string>& notes) {
+  const DType from = tensor.dtype();
+  if (from == dtype || from.is_string() || dtype.is_string()) return tensor;
+  Tensor result = Tensor::empty(tensor.shape(), dtype);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (dtype.is_float()) {
+      result.set_double(i, tensor.as_double(i));
+      continue;
+    }
+    constexpr double kMost = 9.2e18;  // so that the conversion to an integer is defined
+    const double number = tensor.as_double(i);
+    const bool is_near = number >= -kMost && number <= kMost;
+    if (is_near) result.set_int(i, from.is_float() ? static_cast<int64_t>(number) : tensor.as_int(i));
+    if (!is_near || result.as_double(i) != number)
+      fail({}, "input '{}': element {} is {}, which is not a value of {}", input, i, number, to_string(dtype));
+  }
+  notes.push_back(fmt::format("input '{}': {} is converted to {}", input, to_string(from), to_string(dtype)));
+  return result;
+}
+
+// Reads a .pb or .npy file. The latter is often of another dtype than the model's, as NumPy's default is float64.
+Tensor InputMaker::read_file(const std::string& path, const vm::ValueInfo& info) {
+  if (path.ends_with(".pb")) {
+    check_reads_pb(path, readers_.tensor_pb != nullptr);
+    return readers_.tensor_pb(path, info.dtype);
+  }
+  Tensor tensor = read_npy(path, info.dtype, &notes_);
+  return info.dtype ? with_dtype(tensor, *info.dtype, input_, notes_) : tensor;
 }
 
 void InputMaker::need(const vm::ValueInfo& info) {  // NOLINT: bounded
@@ -479,6 +521,29 @@ static std::string elements_text(const Tensor& tensor, size_t dim, int64_t first
   return fmt::format("[{}]", joined(items));
 }
 std::string elements_text(const Tensor& tensor) { return elements_text(tensor, 0, 0); }
+
+std::string largest_elements(const NamedValue& named, int64_t count, const std::vector<std::string>& labels) {
+  const auto* tensor = named.value.get_if<Tensor>();
+  if (!tensor || tensor->shape().empty() || tensor->size() == 0 || tensor->dtype().is_string()) return "";
+  const int64_t row_size = tensor->shape().back();
+  std::string text;
+  for (int64_t row = 0; row < tensor->size() / row_size; ++row) {
+    std::vector<std::pair<double, int64_t>> elements;  // by size, and then by position
+    for (int64_t i = 0; i < row_size; ++i) {
+      const double element = tensor->as_double(row * row_size + i);
+      if (!std::isnan(element)) elements.emplace_back(-element, i);
+    }
+    const auto shown = std::min<size_t>(elements.size(), static_cast<size_t>(count));
+    std::ranges::partial_sort(elements, elements.begin() + static_cast<std::ptrdiff_t>(shown));
+    if (row > 0) text += "\n";
+    for (size_t k = 0; k < shown; ++k) {
+      const int64_t i = elements[k].second;
+      const std::string label = i < std::ssize(labels) ? "  " + printable(labels[static_cast<size_t>(i)]) : "";
+      text += fmt::format("{:>8}  {:>12}{}\n", i, short_text(*tensor, row * row_size + i), label);
+    }
+  }
+  return text;
+}
 
 std::string summary(const NamedValue& named) {
   std::string name = printable(named.name);

@@ -1,5 +1,6 @@
 // Values of all kinds on the command line: read from text and files, random, printed, and as tensors.
 #pragma once
+#include <functional>
 #include <random>
 
 #include "tools/dims.h"
@@ -22,14 +23,34 @@ WrittenValue parse_value(std::string_view text);
 // Returns an atom that stands for the value of a file.
 WrittenValue written_value(vm::Value value);
 
+// Returns the same numbers in another dtype, and notes it. Throws a CompileError where an element is no value of it.
+Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, std::vector<std::string>& notes);
+
+// Returns whether the name is that of an image file: .png, .jpg, .jpeg, .bmp, .webp, .tif, .tiff, .ppm, .pgm.
+bool is_picture(const std::string& path);
+// Reads an image for an input (tools/picture.h), and adds notes.
+using PictureReader =
+    std::function<Tensor(const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& notes)>;
+
+// What a program can read, beside .npy files.
+struct FileReaders {
+  std::function<Tensor(const std::string& path, std::optional<DType> expected)> tensor_pb = nullptr;
+  std::function<vm::Value(const std::string& path, const vm::ValueInfo& info)> value_pb = nullptr;
+  PictureReader picture = nullptr;
+};
+
 // Makes the inputs of a function from those that are given and, for the others, at random.
 class InputMaker {
  public:
-  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed) : dims_(std::move(dims)), random_(seed) {}
+  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed, FileReaders readers = {})
+      : dims_(std::move(dims)), random_(seed), readers_(std::move(readers)) {}
   // There is one item per input; _ stands for a random one. Throws a CompileError that names the input.
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> given);
+  // Returns what was converted, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  Tensor read_file(const std::string& path, const vm::ValueInfo& info);
   void learn(WrittenValue& given, const vm::ValueInfo& info);
   void need(const vm::ValueInfo& info);
   vm::Value build(const WrittenValue& given, const vm::ValueInfo& info);
@@ -44,6 +65,8 @@ class InputMaker {
 
   DimSolver dims_;
   std::mt19937_64 random_;
+  FileReaders readers_;
+  std::vector<std::string> notes_;
   std::string input_;  // what messages name
 };
 
@@ -64,5 +87,8 @@ std::optional<Tensor> as_tensor(const NamedValue& value);
 // Returns "name: float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]", or the value of another kind. The items of
 // a sequence follow in lines of their own.
 std::string summary(const NamedValue& value);
+// Returns a line for each of the `count` largest elements of each row (of the last dim) of a tensor: its position, its
+// label where there is one, and the element; "" for another value.
+std::string largest_elements(const NamedValue& value, int64_t count, const std::vector<std::string>& labels);
 
 }  // namespace relaxc::tools

@@ -126,6 +126,8 @@ struct OperandInfo {
     {"dst", kDst}, {"dtype", kDType}, {"shape", kScalars}, {"output", kImm}) \
   X(kReshapeView, "reshape_view", "dst = the same elements under another shape of equal size", \
     {"dst", kDst}, {"tensor", kReg}, {"shape", kScalars}) \
+  X(kView, "view", "dst = the elements from a byte offset (a multiple of 64) on of a tensor, as many as the shape has", \
+    {"dst", kDst}, {"tensor", kReg}, {"offset", kScalar}, {"shape", kScalars}) \
   X(kCallKernel, "call_kernel", \
     "run a kernel on tensors (inputs, then outputs); label names the call in errors and profiles", \
     {"kernel", kKernel}, {"tensors", kRegs}, {"scalars", kScalars}, {"label", kLabel}) \

@@ -9,6 +9,7 @@ namespace relaxc::vm {
 // as LLVM spells them, joined by commas.
 inline constexpr const char* kArchitectureKey = "architecture";
 inline constexpr const char* kCpuFeaturesKey = "cpu_features";
+inline constexpr const char* kCpuKey = "cpu";  // LLVM's name of the processor that the code was made for
 
 // Returns the features of that architecture which compiled code may use beyond its baseline CPU, and which the loader
 // can detect; empty for an architecture on which nothing can be loaded.

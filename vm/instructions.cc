@@ -240,6 +240,20 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = in.reg<"tensor">().tensor().reshaped(read_shape(in));
   }
 
+  void run(In<Opcode::kView> in) {
+    const Tensor& tensor = in.reg<"tensor">().tensor();
+    const DType dtype = tensor.dtype();
+    int64_t offset = in.scalar<"offset">();
+    SharedShape shape = read_shape(in);
+    int64_t bytes = dtype.is_string() ? 0 : checked_tensor_bytes(*shape, dtype);
+    if (dtype.is_string() || offset < 0 || offset % kAlignment != 0 || offset > tensor.bytes() ||
+        bytes > tensor.bytes() - offset)
+      throw_runtime_error("a view {}[{}] at offset {} does not fit {}", to_string(dtype), joined(*shape), offset,
+                          describe(tensor));
+    // The view is a temporary, since dst may hold the tensor itself.
+    in.reg<"dst">() = Tensor::view(std::move(shape), dtype, static_cast<char*>(tensor.raw()) + offset, tensor.owner());
+  }
+
   // Returns the operand `shape`, shared with the last tensor that the instruction made while the dims are unchanged.
   template <Opcode kOp>
   SharedShape read_shape(In<kOp> in) {
@@ -248,8 +262,8 @@ struct Interpreter::Instructions {
         vm.shapes_[static_cast<size_t>(in.at() - vm.image_->executable.code.data()) / kWordsPerShape];
     if (!last) last = std::make_shared<Shape>();
     if (has_shape(in, *last)) return last;
-    // A tensor in a storage does not leave its run, so the memory of its shape serves the next one.
-    const bool is_free = kOp == Opcode::kAllocTensor && last.use_count() == 1;
+    // A tensor in a storage, or a part of one, does not leave its run, so the memory of its shape serves the next one.
+    const bool is_free = (kOp == Opcode::kAllocTensor || kOp == Opcode::kView) && last.use_count() == 1;
     if (!is_free) last = std::make_shared<Shape>();
     ListWords dims = in.template list<"shape">();
     last->resize(dims.size);

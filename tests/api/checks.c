@@ -8,12 +8,12 @@
 #include <string.h>
 
 static int failures = 0;
-#define EXPECT(condition)                                                                       \
-  do {                                                                                          \
-    if (!(condition)) {                                                                         \
-      fprintf(stderr, "line %d: %s [%s]\n", __LINE__, #condition, relaxc_error_message());      \
-      ++failures;                                                                               \
-    }                                                                                           \
+#define EXPECT(condition)                                                                  \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      fprintf(stderr, "line %d: %s [%s]\n", __LINE__, #condition, relaxc_error_message()); \
+      ++failures;                                                                          \
+    }                                                                                      \
   } while (0)
 #define MESSAGE_HAS(text) (strstr(relaxc_error_message(), text) != NULL)
 
@@ -91,7 +91,8 @@ static void check_errors(void) {
   int64_t shape[2] = {2, 3}, fitting[2] = {3, 2}, negative[2] = {-1, 2};
   DLTensor x = floats(in, 2, shape), y = floats(out, 2, fitting);
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_RUN_FAILED && MESSAGE_HAS("input 'x': dim 1 is 3"));
-  EXPECT(relaxc_run_into(session, NULL, &y, 2, &y, 1) != RELAXC_OK);
+  DLTensor two[2] = {y, y};
+  EXPECT(relaxc_run_into(session, NULL, two, 2, &y, 1) != RELAXC_OK && MESSAGE_HAS("takes 1 inputs, got 2"));
   EXPECT(relaxc_run_into(session, NULL, NULL, 1, &y, 1) == RELAXC_USAGE);
   EXPECT(relaxc_run_into(NULL, NULL, &y, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("session is a null pointer"));
   x.shape = negative;
@@ -130,6 +131,14 @@ static void check_errors(void) {
   options.target = "no-such-target";
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_INVALID);
   EXPECT(MESSAGE_HAS("no-such-target"));
+  options = (relaxc_compile_options){.size = sizeof options, .num_dims = 1};
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("dim_names: there are 1, at a null pointer"));
+  options = (relaxc_compile_options){.size = sizeof options, .opt_level = 9};
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
+  options = (relaxc_compile_options){.size = sizeof options, .num_threads = -1};
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
+  EXPECT(relaxc_compile_memory(NULL, 0, "m.onnx", NULL, &none) == RELAXC_INVALID);
   relaxc_program_release(NULL);
   relaxc_session_release(NULL);
   relaxc_any_release(NULL);

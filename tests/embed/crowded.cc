@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 
 #ifdef POISONED
 #define POISON(name, symbol)                                 \

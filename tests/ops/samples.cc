@@ -209,6 +209,7 @@ const std::vector<Recipe>& recipes() {
       {"builtin.alloc_tensor", "s[n,8] d:float32"},
       {"memory.alloc_storage", "s[1024]"},
       {"memory.alloc_tensor", "o s[0] s[n,8] d:float32"},
+      {"memory.join", "t(f[n,8],f[n,8]) s[2,n,8]"},
       {"memory.kill_storage", "o"},
       {"memory.view", "f[n,8] s[8,n] d:int32"},
       {"vm.alloc_storage", "s[1024] 0 d:uint8"},

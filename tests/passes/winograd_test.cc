@@ -1,7 +1,10 @@
-// Convolutions by Winograd's way: against plain loops in double, as the program that is built, scheduled, lowered and
-// compiled; the error that passes/winograd.h states.
+// Convolutions by Winograd's way, with tiles of each size: against plain loops in double, as the program that is built,
+// scheduled, lowered and compiled; the errors that passes/winograd_transforms.h derives; the choice of a tile.
 #include <cmath>
 
+#include "codegen/target.h"
+#include "passes/winograd.h"
+#include "passes/winograd_transforms.h"
 #include "tests/differential/differential.h"
 #include "tests/interpret_module.h"
 #include "tir/lower/lower.h"
@@ -25,6 +28,7 @@ struct Problem {
   std::string dims = "n,h,w";  // of the images; names are symbolic
   bool epilogue = true;        // bias, residual, relu
   bool constant_weight = true;
+  int64_t tile = 4;
 };
 
 Expr build(Graph& g, const Problem& p, const Tensor& weight, const Tensor& bias) {
@@ -89,15 +93,26 @@ std::vector<PrimFuncRef> winograd_programs(const IRModule& module) {
   return result;
 }
 
-constexpr double kErrorBound = 4e-6;
+// Returns settings by which convolutions have tiles of so many results, or, for nullopt, are direct.
+CompileSettings with_tile(std::optional<int64_t> tile, const std::string& target = "host") {
+  CompileSettings settings;
+  settings.target = target;
+  ScheduleRule use{.name = "convolution_algorithm", .uses = "convolution_algorithm"};
+  use.given = tile ? Attrs{{"algorithm", "winograd"}, {"tile", *tile}} : Attrs{{"algorithm", "direct"}};
+  settings.schedules = {use};
+  return settings;
+}
+
+// The largest error for up to 320 channels, as a part of the largest result.
+double error_bound(int64_t tile) { return tile == 6 ? 3e-5 : tile == 4 ? 4e-6 : 1.5e-6; }
 
 void check(const Problem& p, const std::vector<ImageSizes>& images, const std::string& target, bool interpret = true) {
-  INFO(p.channels << " channels, " << p.filters << " filters, " << p.dims << ", " << target);
+  INFO(p.channels << " channels, " << p.filters << " filters, " << p.dims << ", " << target << ", tile " << p.tile);
+  const double bound = error_bound(p.tile);
   Tensor weight = random({p.filters, p.channels, 3, 3}, 1), bias = random({p.filters}, 2);
   Graph graph({}, 1);
   IRModule module = graph.finish(build(graph, p, weight, bias));
-  CompileSettings settings;
-  settings.target = target;
+  CompileSettings settings = with_tile(p.tile, target);
   CompiledModule compiled = compile(module, settings);
   Program program = compiled.load();
   Session one(program, {.threads = 1}), two(program, {.threads = 2});
@@ -120,48 +135,111 @@ void check(const Problem& p, const std::vector<ImageSizes>& images, const std::s
     if (p.epilogue) inputs.push_back(random({image.images, p.filters, height, width}, 4));
     Tensor expected = reference(p, inputs, weight, bias);
     Tensor result = one.run(inputs)[0];
-    CHECK(error_of(result, expected) < kErrorBound);
+    CHECK(error_of(result, expected) < bound);
     CHECK(same_contents(result, two.run(inputs)[0]));
     if (!interpret || image.images * image.height * image.width > 200) continue;
     InterpretOptions checked{.reverse_parallel_loops = true, .check_regions = true};
-    CHECK(error_of(interpret_module(scheduled, inputs, "legalize", checked)[0], expected) < kErrorBound);
-    CHECK(error_of(interpret_module(scheduled, inputs, "destination_passing,lower_kernels")[0], expected) <
-          kErrorBound);
+    CHECK(error_of(interpret_module(scheduled, inputs, "legalize", checked)[0], expected) < bound);
+    CHECK(error_of(interpret_module(scheduled, inputs, "destination_passing,lower_kernels")[0], expected) < bound);
   }
 }
 
 }  // namespace
 
 TEST_CASE("winograd: symbolic images", "[passes]") {
-  std::vector<ImageSizes> images = {{1, 7, 7}, {2, 9, 13}, {1, 1, 1}, {1, 3, 61}, {3, 14, 2}, {0, 5, 5}, {1, 30, 58}};
-  check({32, 48}, images, "host");
-  check({32, 32, {0, 1, 2, 1}}, {{2, 7, 9}, {1, 3, 2}}, "x86-64-v3");
-  check({32, 16, {1, 1, 1, 1}, "2,h,22"}, {{2, 37, 22}, {2, 2, 22}}, "host");
-  check({32, 32, {1, 1, 1, 1}, "n,18,w", false}, {{2, 18, 5}, {1, 18, 70}}, "x86-64-v2");
+  const std::vector<ImageSizes> images = {{1, 7, 7},  {2, 9, 13}, {1, 1, 1},  {1, 3, 61},
+                                          {3, 14, 2}, {0, 5, 5},  {1, 30, 58}};
+  for (int64_t tile : {2, 4, 6}) {
+    check({.channels = 32, .filters = 48, .tile = tile}, images, "host");
+    check({.channels = 32, .filters = 32, .padding = {0, 1, 2, 1}, .tile = tile}, {{2, 7, 9}, {1, 3, 2}}, "x86-64-v3");
+  }
+  check({.channels = 32, .filters = 16, .dims = "2,h,22"}, {{2, 37, 22}, {2, 2, 22}}, "host");
+  check({.channels = 32, .filters = 32, .dims = "n,18,w", .epilogue = false}, {{2, 18, 5}, {1, 18, 70}}, "x86-64-v2");
 }
 
 TEST_CASE("winograd: known images, any batch", "[passes]") {
-  check({32, 32, {1, 1, 1, 1}, "n,14,14"}, {{1, 14, 14}, {3, 14, 14}, {0, 14, 14}}, "host");
-  check({48, 32, {1, 1, 1, 1}, "n,7,7", false}, {{1, 7, 7}, {4, 7, 7}}, "x86-64-v3");
+  for (int64_t tile : {2, 4, 6}) {
+    check({.channels = 32, .filters = 32, .dims = "n,14,14", .tile = tile}, {{1, 14, 14}, {3, 14, 14}, {0, 14, 14}},
+          "host");
+    check({.channels = 48, .filters = 32, .dims = "n,7,7", .epilogue = false, .tile = tile}, {{1, 7, 7}, {4, 7, 7}},
+          "x86-64-v3");
+  }
 }
 
 TEST_CASE("winograd: known sizes", "[passes]") {
-  check({64, 32, {1, 1, 1, 1}, "1,56,56"}, {{1, 56, 56}}, "host");
-  check({32, 64, {1, 1, 1, 1}, "2,28,28"}, {{2, 28, 28}}, "host");
-  check({32, 32, {2, 0, 0, 2}, "1,13,11"}, {{1, 13, 11}}, "host");
-  check({16, 32, {1, 1, 1, 1}, "1,9,286", false}, {{1, 9, 286}}, "host");  // long rows in parts
-  check({32, 16, {1, 1, 1, 1}, "2,531,3", false}, {{2, 531, 3}}, "host");  // many short ones
-  check({32, 32, {0, 0, 0, 0}, "2,11,14", false}, {{2, 11, 14}}, "x86-64-v2");
+  for (int64_t tile : {2, 4, 6}) {
+    check({.channels = 64, .filters = 32, .dims = "1,56,56", .tile = tile}, {{1, 56, 56}}, "host");
+    check({.channels = 32, .filters = 32, .padding = {2, 0, 0, 2}, .dims = "1,13,11", .tile = tile}, {{1, 13, 11}},
+          "host");
+    check({.channels = 32, .filters = 32, .padding = {0, 0, 0, 0}, .dims = "2,11,14", .epilogue = false, .tile = tile},
+          {{2, 11, 14}}, "x86-64-v2");
+    check({.channels = 16, .filters = 32, .dims = "1,9,286", .epilogue = false, .tile = tile}, {{1, 9, 286}},
+          "host");  // long rows in parts
+  }
+  check({.channels = 32, .filters = 64, .dims = "2,28,28"}, {{2, 28, 28}}, "host");
+  check({.channels = 32, .filters = 16, .dims = "2,531,3", .epilogue = false}, {{2, 531, 3}}, "host");  // short rows
 }
 
 TEST_CASE("winograd: weights that only run time knows", "[passes]") {
-  check({32, 48, {1, 1, 1, 1}, "n,h,w", true, false}, {{1, 7, 7}, {2, 9, 13}, {0, 5, 5}}, "host");
-  check({64, 32, {1, 1, 1, 1}, "1,28,28", false, false}, {{1, 28, 28}}, "x86-64-v3");
+  for (int64_t tile : {2, 4, 6})
+    check({.channels = 32, .filters = 48, .dims = "n,h,w", .constant_weight = false, .tile = tile},
+          {{1, 7, 7}, {2, 9, 13}, {0, 5, 5}}, "host");
+  check({.channels = 64, .filters = 32, .dims = "1,28,28", .epilogue = false, .constant_weight = false}, {{1, 28, 28}},
+        "x86-64-v3");
 }
 
 TEST_CASE("winograd: the error of many channels", "[passes]") {
-  for (int64_t channels : {64, 256, 320})
-    check({channels, 64, {1, 1, 1, 1}, "1,12,12", false}, {{1, 12, 12}}, "host", false);
+  for (int64_t tile : {2, 4, 6}) {
+    for (int64_t channels : {64, 256, 320})
+      check({.channels = channels, .filters = 64, .dims = "1,12,12", .epilogue = false, .tile = tile}, {{1, 12, 12}},
+            "host", false);
+  }
+}
+
+TEST_CASE("winograd: the transforms compute a convolution", "[passes]") {
+  const std::vector<double> pixels = {0.25, -3, 2, 7, 1, -5, 4, 0.5}, window = {3, -1, 0.75};
+  for (int64_t tile : winograd::MinimalFiltering::tiles()) {
+    INFO(tile);
+    const winograd::MinimalFiltering filtering(tile);
+    std::vector<double> patch = filtering.of_patch(std::vector(pixels.begin(), pixels.begin() + tile + 2));
+    REQUIRE(static_cast<int64_t>(patch.size()) == filtering.patch());
+    const auto matrix = filtering.of_window();
+    for (size_t i = 0; i < patch.size(); ++i)
+      patch[i] *= matrix[i][0] * window[0] + matrix[i][1] * window[1] + matrix[i][2] * window[2];
+    const std::vector<double> results = filtering.of_products(patch);
+    REQUIRE(static_cast<int64_t>(results.size()) == tile);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const double expected = pixels[i] * window[0] + pixels[i + 1] * window[1] + pixels[i + 2] * window[2];
+      CHECK(std::fabs(results[i] - expected) < 1e-12);
+    }
+  }
+}
+
+// Returns the root of the mean squared error of a convolution without an epilogue.
+double mean_error(int64_t channels, std::optional<int64_t> tile) {
+  const Problem p{.channels = channels, .filters = 32, .dims = "1,24,24", .epilogue = false};
+  Tensor weight = random({p.filters, channels, 3, 3}, 1), bias = random({p.filters}, 2);
+  Graph graph({}, 1);
+  Program program = compile(graph.finish(build(graph, p, weight, bias)), with_tile(tile)).load();
+  std::vector<Tensor> inputs;
+  inputs.push_back(random({1, channels, 24, 24}, 3));
+  const Tensor got = Session(program, {.threads = 1}).run(inputs)[0], want = reference(p, inputs, weight, bias);
+  double sum = 0;
+  for (int64_t i = 0; i < want.size(); ++i) sum += std::pow(got.as_double(i) - want.as_double(i), 2);
+  return std::sqrt(sum / static_cast<double>(want.size()));
+}
+
+// What the option --winograd-error bounds.
+TEST_CASE("winograd: the error of each tile, as a multiple of that of direct sums", "[passes]") {
+  for (int64_t channels : {16, 64, 256}) {
+    const double direct = mean_error(channels, std::nullopt);
+    for (int64_t tile : winograd::MinimalFiltering::tiles()) {
+      const double times = mean_error(channels, tile) / direct, estimate = winograd::MinimalFiltering(tile).error();
+      INFO(channels << " channels, tile " << tile << ": " << times << " times, estimate " << estimate);
+      CHECK(times < estimate * (channels < 64 ? 1.4 : 1.15));
+      CHECK(times > estimate * 0.7);
+    }
+  }
 }
 
 TEST_CASE("winograd: where it is used", "[passes]") {
@@ -179,13 +257,12 @@ TEST_CASE("winograd: where it is used", "[passes]") {
   CHECK(is_used(32, "h,w", 1, {}));
   CHECK(is_used(32, "7,7", 1, {}));
   CHECK_FALSE(is_used(32, "h,w", 2, {}));
-  CHECK_FALSE(is_used(32, "5,5", 1, {}));   // patches that stand half outside
-  CHECK_FALSE(is_used(256, "7,7", 1, {}));  // many weights for few patches
+  CHECK_FALSE(is_used(32, "3,3", 1, {}));  // patches that stand half outside
   CHECK(is_used(256, "14,14", 1, {}));
   CHECK(is_used(32, "h,w", 1, {}, false));
-  CHECK_FALSE(is_used(32, "14,14", 1, {}, false));  // the transform of the weight takes longer than is saved
+  CHECK_FALSE(is_used(32, "5,5", 1, {}, false));  // the transform of the weight takes longer than is saved
   CompileSettings direct, ruled;
-  direct.winograd = false;
+  direct.winograd_error = 0;
   CHECK_FALSE(is_used(32, "h,w", 1, direct));
   // It stands behind the user's schedules, and is reported as their decisions are.
   std::string decided;
@@ -212,6 +289,40 @@ TEST_CASE("winograd: where it is used", "[passes]") {
       {.name = "convolution_algorithm", .uses = "convolution_algorithm", .given = {{"algorithm", "winograd"}}});
   CHECK(is_used(32, "14,14", 1, ruled));
   CHECK(is_used(256, "7,7", 1, ruled));
+}
+
+TEST_CASE("winograd: the choice of a tile", "[passes]") {
+  Target target = codegen::parse_target("x86-64-v4");
+  target.fma_ports = 1;
+  auto chosen_for = [&](int64_t channels, const Expr& side, double most_error = kWinogradError, int64_t images = 1) {
+    const int64_t lanes = target.vector_lanes(32);
+    const std::vector<Expr> out = {int_imm(images), int_imm(channels / lanes), side, side, int_imm(lanes)};
+    const WinogradChoice choice = choose_winograd({channels, channels, true, out}, most_error, target);
+    return choice.gains ? choice.tile : 0;
+  };
+  auto chosen = [&](int64_t channels, int64_t side, double most_error = kWinogradError, int64_t images = 1) {
+    return chosen_for(channels, int_imm(side), most_error, images);
+  };
+  CHECK(chosen(64, 56) == 4);
+  CHECK(chosen(512, 14) == 4);
+  // Reading more weights takes longer than the products that they save.
+  CHECK(chosen(512, 7) == 2);
+  CHECK(chosen(512, 10) == 2);
+  CHECK(chosen(128, 7) == 4);
+  CHECK(chosen(128, 3) == 0);
+  CHECK(chosen(0, 0) == 0);
+  CHECK(chosen(512, 7, kWinogradError, 4) == 4);
+  // Symbolic images count as those of a picture of 224 pixels.
+  const Expr h = make_dim("h");
+  CHECK(chosen_for(64, h) == 4);
+  CHECK(chosen_for(512, floor_div(h, int_imm(8))) == 4);
+  CHECK(chosen_for(512, floor_div(h, int_imm(32))) == 2);
+  // As far as the error allows.
+  CHECK(chosen(64, 112, 10) == 6);
+  CHECK(chosen(512, 14, 10) == 4);
+  CHECK(chosen(64, 112, 1) == 2);
+  CHECK(chosen(64, 112, 0.5) == 0);
+  CHECK(chosen(64, 112, 0) == 0);
 }
 
 }  // namespace relaxc::test

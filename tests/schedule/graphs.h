@@ -26,7 +26,7 @@ inline Tensor small_numbers(std::vector<int64_t> shape, int64_t step) {
 inline void schedule_by_rule(IRModule module, const ScheduleRule& rule, const Target& target,
                              const std::vector<ScheduleRule>& uses = {}) {
   PassContext context(op_table(), target);
-  context.winograd = false;
+  context.winograd_error = 0;
   context.schedules = uses;
   for (const Pass* pass : parse_passes("simplify,legalize,fuse,remove_dead_code,pack_weights"))
     module = run_pass(*pass, std::move(module), context);

@@ -148,7 +148,7 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
       CompileSettings settings;
       settings.schedules = uses;
       settings.target = target;
-      settings.winograd = false;
+      settings.winograd_error = 0;
       Tensor result = Session(compile(with_constants(c.module(), {w, b}), settings).load()).run({x})[0];
       int64_t height = c.out(c.height, c.window[0]), width = c.out(c.width, c.window[1]);
       REQUIRE(result.shape() == std::vector<int64_t>{c.batch, c.filters, height, width});
@@ -388,7 +388,7 @@ def main(x: R.Tensor((1, 32, "h", 20), "float32"), k: R.Tensor((32, 32, 3, 3), "
       if (!row.is_capability) set_figure(row, context.target, value, "test");
       for (const IRModule& module : {product, image}) {
         for (bool winograd : {false, true}) {
-          context.winograd = winograd;
+          context.winograd_error = winograd ? kWinogradError : 0;
           CHECK_NOTHROW(run_passes(module, parse_passes("simplify,kernels", context), context, {}));
         }
       }

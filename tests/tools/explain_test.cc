@@ -392,7 +392,7 @@ TEST_CASE("explain says that a rule is skipped where Winograd's algorithm is cho
       "@S.rule(\"nn.conv2d\")\ndef mine(sch):\n    sch.get_consumers(sch.get_block(\"conv2d_nchw\"))[0]\n";
   const char* skipped =
       "    rule 'mine' does not: skipped: the graph chose Winograd's algorithm for this convolution; "
-      "S.use(\"convolution_algorithm\", at=\"c\", algorithm=\"direct\") or --no-winograd keeps it\n";
+      "S.use(\"convolution_algorithm\", at=\"c\", algorithm=\"direct\") or --winograd-error 0 keeps it\n";
   CHECK(contains(folder.explain(model, rule).out, skipped));
   CHECK(contains(folder.explain(model, rule).err,
                  "schedule rule 'mine' is not tried on c: the graph chose Winograd's algorithm there"));

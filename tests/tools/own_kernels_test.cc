@@ -190,7 +190,7 @@ TEST_CASE("examples are used by an imported model, and its results stay", "[tool
       {folder.gelu(), {"--plugin", RELAXC_MY_PASS, "--time-passes"}, {"ms  fast_gelu"}, 5e-4},
   };
   for (const Row& row : kRows) {
-    Words flags = {"--no-winograd"};
+    Words flags = {"--winograd-error", "0"};
     if (!contains(row.model, "residual")) flags.insert(flags.end(), {"--dim", "n=15"});
     OwnKernels::Run without = folder.run(row.model, flags);
     flags.insert(flags.end(), row.flags.begin(), row.flags.end());

@@ -379,7 +379,15 @@ def rows(sch):
     CHECK(emit(again, "trace").out == trace.out);
     CHECK(emit(again, "tir").out == emit(row.schedules, "tir").out);
   }
-  CHECK(contains(relaxc_command({"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
+  auto uses_winograd = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> words = {"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=tir"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return contains(relaxc_command(words).out, "winograd");
+  };
+  CHECK(uses_winograd({}));
+  CHECK(uses_winograd({"--winograd-error", "0.6"}));
+  CHECK(!uses_winograd({"--winograd-error", "0"}));
+  CHECK(relaxc_command({"compile", kOnnxFile, "--winograd-error", "-1"}).exit_code != 0);
 }
 
 TEST_CASE("the traces of built-in rules are printed without a file of schedules", "[tools]") {

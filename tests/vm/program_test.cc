@@ -222,6 +222,25 @@ TEST_CASE("results do not share memory, which callers may write to", "[vm]") {
   CHECK(results[1].as_double(0) == 0);
 }
 
+TEST_CASE("a view is a part of a tensor's memory", "[vm]") {
+  auto run = [](int64_t offset, int64_t size) {
+    Program program = one_function([&](ExecutableBuilder&, FunctionBuilder& main) {
+      Reg x = main.add_input({"x", ValueKind::kTensor, kFloat32, {}}), view = main.new_register();
+      main.emit(Opcode::kView, {view, x, offset, std::vector<Scalar>{size, 2}});
+      main.emit(Opcode::kRet, {view});
+    });
+    Session session(program, {.threads = 1});
+    return session.run({ramp({48})});
+  };
+  std::vector<Tensor> results = run(64, 16);
+  CHECK(describe(results[0]) == "float32[16, 2]");
+  CHECK(results[0].as_double(0) == ramp({48}).as_double(16));
+  CHECK(error_of([&] { run(64, 17); }) == "a view float32[17, 2] at offset 64 does not fit float32[48]");
+  CHECK(error_of([&] { run(32, 1); }) == "a view float32[1, 2] at offset 32 does not fit float32[48]");
+  CHECK(error_of([&] { run(-64, 1); }) == "a view float32[1, 2] at offset -64 does not fit float32[48]");
+  CHECK(error_of([&] { run(INT64_MAX - 63, 1); }).find("does not fit") != std::string::npos);
+}
+
 TEST_CASE("a loop carries values, stacks rows and ends", "[vm]") {
   // The body gives (condition, the number it carries twice, the tensor that it captured); `first` rows are there.
   auto run = [](int64_t trips, int64_t condition, int64_t next, std::vector<int64_t> first, int64_t fields = 3) {

@@ -43,7 +43,7 @@ using enum AnnotationValue;
   X("exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc", \
     "the tail of the loop is a copy of its body for each number of rows that may be left") \
   X("keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc", \
-    "the loop is not cut where its conditions change") \
+    "the loop is not cut where its conditions change, but for exact tails") \
   X("pragma_auto_unroll_max_step", kAnywhere, kInt, "tir/lower/unroll_loops.cc", \
     "this loop and those inside are unrolled where their copies have at most that many stores, as in TVM") \
   X("pragma_unroll_explicit", kAnywhere, kSwitch, "tir/lower/unroll_loops.cc", \

@@ -53,6 +53,23 @@ std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyze
   return as_int(facts.simplify(stepped(e, var) - e));
 }
 
+void assume_runs(Analyzer& facts, const For& loop) {
+  facts.bind(loop.var, loop.min, loop.extent);
+  std::vector<Expr> factors;
+  auto split = [&](auto& self, const Expr& e) -> void {
+    const Binary* node = e.as<Binary>();
+    if (node && node->op == BinaryOp::kMul) {
+      self(self, node->a);
+      self(self, node->b);
+    } else if (!as_int(e)) {
+      factors.push_back(e);
+    }
+  };
+  split(split, loop.extent);
+  if (!std::ranges::all_of(factors, [&](const Expr& factor) { return is_non_negative(factor, facts); })) return;
+  for (const Expr& factor : factors) facts.assume(factor >= int_imm(1, dtype_of(factor)));
+}
+
 std::optional<Expr> slack(const Expr& condition) {
   const Binary* node = condition.as<Binary>();
   if (!node || !dtype_of(node->a).is_int() || dtype_of(node->a).lanes != 1) return std::nullopt;

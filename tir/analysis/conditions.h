@@ -53,6 +53,8 @@ bool is_positive(const Expr& e, const Analyzer& facts);
 bool is_non_negative(const Expr& e, const Analyzer& facts);
 // Returns the change of the expression when the variable grows by one, or nullopt when that is not a constant.
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts);
+// Adds what is known in a loop's body: the loop's range, and that it runs, so that no factor of its extent is 0.
+void assume_runs(Analyzer& facts, const For& loop);
 // Returns `a < b` as b - a - 1, which is >= 0 when it holds; nullopt when it is not an inequality of integers.
 std::optional<Expr> slack(const Expr& condition);
 // Estimates the code size of a body: the number of its stores, each counted as often as unrolled loops repeat it.

@@ -476,13 +476,37 @@ class Compactor final : public Rewriter {
   // Returns whether each iteration of the innermost loop of path[0, outer) writes every element that it reads.
   bool is_private(const Memory& memory, size_t outer) const {
     const auto begin = memory.accesses.begin();
-    for (auto read = begin; read != memory.accesses.end(); ++read) {
-      bool is_covered = read->writes || std::any_of(begin, read, [&](const RegionAccess& write) {
-                          return write.writes && Coverage(write, *read, outer, memory.type().shape, facts_).holds();
-                        });
-      if (!is_covered) return false;
+    auto is_covered = [&](std::vector<RegionAccess>::const_iterator at, const RegionAccess& read) {
+      return std::any_of(begin, at, [&](const RegionAccess& write) {
+        return write.writes && Coverage(write, read, outer, memory.type().shape, facts_).holds();
+      });
+    };
+    // The alternatives of a choice, such as those of a transform, read the same elements: what is written whatever the
+    // choice is proven once.
+    std::vector<RegionAccess> known;
+    for (auto at = begin; at != memory.accesses.end(); ++at) {
+      if (at->writes) continue;
+      const RegionAccess anyway = without_choices(*at);
+      const bool has_choice = anyway.path.size() < at->path.size();
+      auto is_same = [&](const RegionAccess& other) {
+        return other.path.size() == anyway.path.size() &&
+               common_prefix(other.path, anyway.path) == anyway.path.size() &&
+               std::ranges::equal(other.indices, anyway.indices,
+                                  [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+      };
+      if (has_choice && std::ranges::any_of(known, is_same)) continue;
+      if (has_choice && is_covered(at, anyway)) {
+        known.push_back(anyway);
+      } else if (!is_covered(at, *at)) {
+        return false;
+      }
     }
     return true;
+  }
+  // Returns the read without the conditions inside of its innermost loop.
+  static RegionAccess without_choices(RegionAccess read) {
+    while (!read.path.empty() && read.path.back().condition) read.path.pop_back();
+    return read;
   }
 
   // Returns the range of these indices of dim d, one per access, over the iterations inside of path[0, outer).

@@ -5,6 +5,7 @@
 #include "ir/arith.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
+#include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
@@ -68,10 +69,15 @@ class Hoister final : public Rewriter {
 
   Stmt stmt(const Stmt& s) override {
     const For* loop = s.as<For>();
-    if (!loop || (loop->kind != ForKind::kSerial && loop->kind != ForKind::kUnrolled)) return Rewriter::stmt(s);
+    if (!loop) return Rewriter::stmt(s);
+    const bool is_plain = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
     InvariantFinder found(*loop, facts_);
     int64_t size = code_size(loop->body);
-    if (found.common.empty() || size > budget_) return Rewriter::stmt(s);
+    if (!is_plain || found.common.empty() || size > budget_) {
+      Temporarily facts(facts_, facts_);
+      assume_runs(facts_, *loop);
+      return Rewriter::stmt(s);
+    }
     budget_ -= size;
     Expr all = bool_imm(true);
     for (const Expr& condition : found.common) all = all && condition;

@@ -259,7 +259,8 @@ class Partitioner {
   Stmt cut(const Stmt& s) {
     const For& loop = *s.as<For>();
     if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
-    if (loop.annotations.get_bool(annotation<"keep_whole">(), false)) return whole(s);
+    const bool keeps = loop.annotations.get_bool(annotation<"keep_whole">(), false);
+    if (keeps && !loop.annotations.get_bool(annotation<"exact_tails">(), false)) return whole(s);
     Analyzer inside = facts_;
     inside.bind(loop.var, loop.min, loop.extent);
     std::vector<Cut> cuts = CutFinder(loop, inside).find();
@@ -275,6 +276,7 @@ class Partitioner {
     if (loop.annotations.get_bool(annotation<"exact_tails">(), false)) {
       if (auto result = exact_tails(s, cuts)) return *result;
     }
+    if (loop.annotations.get_bool(annotation<"keep_whole">(), false)) return whole(s);
     if (auto result = branch_on_digits(s, cuts)) return *result;
     std::erase_if(cuts, [](const Cut& cut) { return cut.digit.has_value(); });
     Part interior = choose(loop, cuts);
@@ -455,6 +457,12 @@ class Partitioner {
         Expr inner = facts_.simplify(cut.slack - (cut.written_best - loop.var * tile));
         replaced.emplace(cut.condition.get(), inner + (r - 1) >= int_imm(0));
       }
+      for (const Cut& cut : all) {
+        // Other conditions that cease to hold depend on the rows left: var * tile is rows - r.
+        if (cut.digit || cut.unit != 1 || cut.scale >= 0 || cut.scale % tile != 0) continue;
+        Expr left = cut.slack - loop.var * cut.scale + (rows - r) * (cut.scale / tile);
+        replaced.emplace(cut.condition.get(), facts_.simplify(left) >= int_imm(0));
+      }
       Stmt body = instantiate(replace_exprs(loop.body, replaced), {{loop.var.get(), at}});
       std::optional<Stmt> others;
       if (!does_nothing(tails)) others = tails;
@@ -469,6 +477,8 @@ class Partitioner {
     }
     Expr full = larger(loop.min, smaller(cuts[0].end, end));
     Stmt interior = part(s, {loop.min, full}, with(true, cuts, loop.body));
+    if (loop.annotations.get_bool(annotation<"keep_whole">(), false))
+      interior = edited<For>(interior, [&](For& copy) { copy.annotations.set(annotation<"keep_whole">(), true); });
     Stmt tail = make(IfThenElse{at >= loop.min && at < end, tails, std::nullopt}, s.span());
     return seq({recut(interior), recut(tail)}, s.span());
   }

@@ -17,7 +17,7 @@ Expr without_conditions(const Expr& product, std::vector<Expr>& conditions) {
     return cast_to(without_conditions(cast->value, conditions), dtype_of(product));
   if (const Call* choice = as_call(product, ops::kIfThenElse); choice && is_zero_literal(choice->args[2])) {
     conditions.push_back(choice->args[0]);
-    return choice->args[1];
+    return without_conditions(choice->args[1], conditions);
   }
   const Binary* product_of = product.as<Binary>();
   if (!product_of || product_of->op != BinaryOp::kMul) return product;

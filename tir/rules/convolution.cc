@@ -42,7 +42,7 @@ struct Convolution : Stage {
   std::optional<size_t> channel_lane;      // where channels are in blocks
   std::vector<size_t> window;              // all axes of the window, in order
   size_t image_y, image_x;                 // dims of the image
-  bool depthwise;
+  bool depthwise, has_border;
   Ref<BufferLoad> image, weight;
 };
 
@@ -72,6 +72,7 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
                    layouts->operands[0].outer_of(2),
                    layouts->operands[0].outer_of(3),
                    false,
+                   false,
                    operands[0],
                    operands.back()};
   if (!stage->extent(conv.filters)) return "its number of filters is symbolic";
@@ -82,12 +83,8 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   for (size_t d = layouts->spatial.dims().size(); d < block.iter_vars.size(); ++d) conv.window.push_back(d);
   // Depthwise: the image's lanes are the filters', too.
   conv.depthwise = uses_var(conv.image->indices.back(), filter);
+  conv.has_border = stores_to(program->body, conv.image->buffer);
   return conv;
-}
-
-// Returns whether products depend on conditions before the padding is inlined (ops/convolution.cc makes such).
-bool has_conditions(const Convolution& conv) {
-  return any_node(conv.block->body, [](const NodeRef& at) { return at.is<Call>(); });
 }
 
 // Schedules the padded copy of the image, with rows distributed over threads, or planes where rows are symbolic.
@@ -152,6 +149,27 @@ double cycles_of_image(const ConvolutionTile& tile, std::optional<int64_t> heigh
   return cost / static_cast<double>(tile.vectors * columns * rows);
 }
 
+bool has_known_pixels(const Convolution& conv) { return conv.extent(conv.y) && conv.extent(conv.x); }
+
+// Returns whether the padding becomes conditions, which lowering removes except in the first and last columns of the
+// window, or in tiles at the border of an image of unknown size. Wide windows have too many of these, but in such an
+// image a dilated one may reach beyond it everywhere. Of a picture, an image with few channels, each step of the sum
+// would test them. Other convolutions read a padded copy of the image, depthwise ones a padded copy of one block of
+// channels.
+bool pads_by_conditions(const Convolution& conv) {
+  const auto columns = conv.extent(conv.window_x);
+  const bool is_narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
+  if (has_known_pixels(conv)) return is_narrow;
+  const Expr &x = conv.image->indices[conv.image_x], tap = conv.block->iter_vars[conv.window_x].var;
+  const bool is_dilated = !is_int(simplify(stepped(x, tap) - x), 1);
+  return conv.depthwise || (conv.channel_lane && (is_narrow || is_dilated));
+}
+
+// Returns whether tiles test whether they reach beyond an image of unknown size.
+bool has_open_border(const Convolution& conv) {
+  return conv.has_border && !has_known_pixels(conv) && pads_by_conditions(conv);
+}
+
 // Returns the tile with the fewest cycles for an image of that many pixels (nullopt: symbolic).
 ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int64_t> height,
                                         std::optional<int64_t> width, bool depthwise, const Target& target) {
@@ -176,13 +194,15 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
   return best;
 }
 
-// Returns whether the padding becomes conditions, which lowering removes except in the first and last columns of the
-// window. Wide windows have too many of these, and with symbolic extents the end of the image in a tile is not known.
-// Other convolutions read a padded copy of the image, depthwise ones a padded copy of one block of channels.
-bool pads_by_conditions(const Convolution& conv) {
-  auto columns = conv.extent(conv.window_x);
-  bool narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
-  return narrow && conv.extent(conv.y) && conv.extent(conv.x);
+// Returns a tile of few columns, each of which has a branch at the border, of as many filters as leave several columns.
+ConvolutionTile tile_at_open_border(int64_t filter_blocks, const Target& target) {
+  using namespace cost_model;
+  ConvolutionTile tile{1, 1, 1};
+  for (int64_t vectors : divisors_between(1, kMostFilterVectors, filter_blocks)) {
+    const int64_t columns = std::min(kMostColumnsOfOpenBorder, most_pixels(vectors, false, target));
+    if (vectors == 1 || columns >= kFewestColumnsOfOpenBorder) tile = {vectors, 1, columns};
+  }
+  return tile;
 }
 
 // Returns the loops that are distributed over threads, by default filters and rows of pixels. It is filters only if the
@@ -198,7 +218,9 @@ std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Ta
 ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target, Decisions& decisions) {
   auto height = conv.extent(conv.y), width = conv.extent(conv.x);
   int64_t filter_blocks = *conv.extent(conv.filters);
-  ConvolutionTile best = choose_convolution_tile(filter_blocks, height, width, conv.depthwise, target);
+  ConvolutionTile best = has_open_border(conv) && !conv.depthwise
+                             ? tile_at_open_border(filter_blocks, target)
+                             : choose_convolution_tile(filter_blocks, height, width, conv.depthwise, target);
   ConvolutionPlan plan{best, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
     most = std::max<int64_t>(1, most);
@@ -233,7 +255,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
-  if (!padding.empty() || has_conditions(conv)) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
+  if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 
@@ -246,6 +268,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   if (plan.streams_image) std::swap(outer[1], outer[2]);
   sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[conv.lane]}})});
   if (!conv.extent(conv.x)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
+  const bool is_open = !has_known_pixels(conv) && plan.padding_by_conditions && !padding.empty();
+  if (is_open) sch.apply(Annotate{x[0], annotation<"keep_whole">(), true});
 
   if (pads_blocks) {
     sch.apply(ComputeAt{padding[0], filters[0]});
@@ -271,8 +295,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   LoopRV parallel = sch.apply(Fuse{shared});
   // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
   bool rows_are_shared = shares_both || plan.streams_image;
-  if (has_conditions(conv) && !conv.extent(2))
-    sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
+  if (is_open) sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
   if (plan.streams_weights)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
@@ -288,10 +311,12 @@ ScheduleRule convolution_rule() {
        .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
                      {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
                      {"columns", "columns of pixels in a register tile",
-                      fmt::format("the fewest cycles for the whole image; up to {} of symbolic rows of pixels",
-                                  cost_model::kMostSymbolicColumns)},
+                      fmt::format(
+                          "the fewest cycles for the whole image; up to {} of symbolic rows of pixels, {} with a "
+                          "border of conditions",
+                          cost_model::kMostSymbolicColumns, cost_model::kMostColumnsOfOpenBorder)},
                      {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
-                      fmt::format("\"conditions\" for windows of up to {} columns over images of constant size",
+                      fmt::format("\"conditions\" for windows of up to {} columns, and of one filter for each channel",
                                   cost_model::kNarrowWindow)},
                      {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
                       fmt::format("\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2",

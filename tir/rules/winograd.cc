@@ -3,17 +3,17 @@
 //
 //   for group:
 //     for row, channel block: for x: pixels, columns (in registers);  for patch: patches    vectors along channels
-//     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
+//     for each point, panel of filters, tile of patches:              register tile, the next panel fetched ahead
 //     for patch, filter block: rows (in registers), result            with the elementwise operators after it
 //
 // Any extents are allowed. Where images have a known size, groups are equally many whole rows of patches, or equal
-// parts of rows, so that only widths and heights that are not multiples of 4 need conditions. If there are many groups,
-// they are distributed over threads, otherwise the loops inside of a group are. Where images have an unknown size,
-// groups and register tiles are boxes, rows by patches of a row, of which the last ones are cut. The memory of a group
-// has a known size then, and the 36 planes of its points are a constant apart:
+// parts of rows, so that only widths and heights that are not multiples of the tile need conditions. If there are many
+// groups, they are distributed over threads, otherwise the loops inside of a group are. Where images have an unknown
+// size, groups and register tiles are boxes, rows by patches of a row, of which the last ones are cut. The memory of a
+// group has a known size then, and the planes of its points are a constant apart:
 //
 //   for image, rows / group_rows, patches of a row / across:
-//     for each of 36, panel, rows / tile_rows, across / patches:      code for each number of rows and patches left
+//     for each point, panel, rows / tile_rows, across / patches:      code for each number of rows and patches left
 #include <algorithm>
 #include <bit>
 
@@ -28,7 +28,6 @@ namespace relaxc {
 
 namespace {
 
-constexpr int64_t kPoints = winograd::kPatch * winograd::kPatch;
 constexpr size_t kRank = 5;  // of the result: image, filter block, y, x, lane
 
 // Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
@@ -37,8 +36,8 @@ constexpr size_t kRank = 5;  // of the result: image, filter block, y, x, lane
 struct GroupBounds {
   int64_t least, most, enough_groups;
 };
-GroupBounds group_bounds(const Target& target) {
-  int64_t patch_bytes = kPoints * kFloat32.bytes() * 2 * cost_model::kTypicalChannels;
+GroupBounds group_bounds(int64_t points, const Target& target) {
+  int64_t patch_bytes = points * kFloat32.bytes() * 2 * cost_model::kTypicalChannels;
   auto fit = static_cast<uint64_t>(std::max<int64_t>(1, target.l2_of_core() / 2 / patch_bytes));
   int64_t least = rows_in_registers(2, cost_model::kElementRegisters, target);
   return {least, std::max(least, static_cast<int64_t>(std::bit_ceil(fit))),
@@ -57,12 +56,12 @@ struct WinogradPlan {
 };
 
 // Chooses groups of equally many whole rows, of all images, or of one image where the batch is not known.
-void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t rows, const GroupBounds& bounds) {
+void choose_groups(WinogradPlan& plan, int64_t rows, const GroupBounds& bounds) {
   int64_t across = plan.across;
   while (plan.group_rows < rows && (rows % plan.group_rows != 0 || plan.group_rows * across < bounds.least))
     ++plan.group_rows;
   if (plan.group_rows * across > cost_model::kGroupSlack * bounds.most) plan.group_rows = 1;
-  plan.shares_groups = images && rows / plan.group_rows >= bounds.enough_groups;
+  plan.shares_groups = rows / plan.group_rows >= bounds.enough_groups;
   for (int64_t more = plan.group_rows; !plan.shares_groups && more * across <= bounds.most; ++more) {
     if (rows % more == 0) plan.group_rows = more;
   }
@@ -96,26 +95,32 @@ int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
 
 struct Winograd {
   Ref<Block> products, result;
+  int64_t tile, patch;  // pixels along a side, of the result and of the image
 };
 std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program, const Target&, Decisions&) {
   auto products = find_anchor(program, winograd::kOp);
-  std::optional<Ref<Block>> result;
+  std::optional<Ref<Block>> rows, result;
   walk(program->body, [&](const Ref<Block>& block) {
     if (block->name == winograd::kResult && block->iter_vars.size() == kRank) result = block;
+    if (block->name == winograd::kRows && block->iter_vars.size() > 2) rows = block;
   });
-  if (products && result && !operands_of(**products).empty()) return Winograd{*products, *result};
-  return fmt::format("it has no blocks '{}' and '{}'", winograd::kOp, winograd::kResult);
+  if (!products || !rows || !result || operands_of(**products).empty())
+    return fmt::format("it has no blocks '{}', '{}' and '{}'", winograd::kOp, winograd::kRows, winograd::kResult);
+  const auto tile = as_int((*rows)->iter_vars[0].domain.extent), patch = as_int((*rows)->iter_vars[1].domain.extent);
+  if (!tile || !patch || *tile < 1 || *patch < *tile)
+    return fmt::format("the first axes of block '{}' are not the sides of a tile and of a patch", winograd::kRows);
+  return Winograd{*products, *result, *tile, *patch};
 }
 
 WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisions& decisions) {
   auto extent = [&](size_t axis) { return as_int(found.result->iter_vars[axis].domain.extent); };
   auto patches_along = [&](size_t axis) {
     auto pixels = extent(axis);
-    return pixels ? std::optional(ceil_div(*pixels, winograd::kTile)) : std::nullopt;
+    return pixels ? std::optional(ceil_div(*pixels, found.tile)) : std::nullopt;
   };
   auto images = extent(0), rows_of_image = patches_along(2), across = patches_along(3);
   WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1};
-  GroupBounds bounds = group_bounds(target);
+  GroupBounds bounds = group_bounds(found.patch * found.patch, target);
   const Buffer& weight = operands_of(*found.products).back()->buffer;
   plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
   int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
@@ -126,7 +131,7 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
     plan.row_parts = decisions.number("row_parts", divisors_between(1, most_parts, *across), parts);
     plan.across = *across / plan.row_parts;
     int64_t rows = images.value_or(1) * *rows_of_image * plan.row_parts;
-    choose_groups(plan, images, rows, bounds);
+    choose_groups(plan, rows, bounds);
     plan.group_rows =
         decisions.number("group_rows", divisors_between(1, std::max<int64_t>(1, rows), rows), plan.group_rows);
     int64_t patches = plan.across * plan.group_rows;
@@ -157,9 +162,9 @@ void compute_in_registers(Schedule& sch, const BlockRV& block, const LoopRV& loo
   sch.apply(SetScope{block, 0, "local"});
 }
 
-// The loops of a stage with axes [6 or 4, 6, patch, channels], and its `sums` loops over channels. Where patches are
-// counted through all rows, there is one loop over them. Otherwise the loops over an image and the rows of a group
-// stand apart.
+// The loops of a stage with axes [y, x, patch, channels], the first two inside of a patch or tile, and its `sums` loops
+// over channels. Where patches are counted through all rows, there is one loop over them. Otherwise the loops over an
+// image and the rows of a group stand apart.
 struct StageLoops {
   Loops inside, rows;
 };
@@ -174,7 +179,7 @@ StageLoops loops_of_stage(Schedule& sch, const BlockRV& block, const WinogradPla
 void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, const WinogradPlan& plan) {
   std::string weight = cast<Block>(sch.get(products))->reads.back().buffer->name;
   sch.apply(ComputeAt{products, group, true});
-  auto [loops, rows] = loops_of_stage(sch, products, plan, 1);  // 6, 6, patches, filters, channels
+  auto [loops, rows] = loops_of_stage(sch, products, plan, 1);  // y, x, patches, filters, channels
   Loops unrolled;
   if (!plan.has_whole_rows) {
     Loops tile_rows = sch.apply(Split{rows[1], {std::nullopt, plan.tile_rows}});
@@ -204,7 +209,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
 void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& plan) {
   BlockRV patches = sch.apply(GetBlock{winograd::kPatches}), columns = sch.apply(GetBlock{winograd::kColumns});
   sch.apply(ComputeAt{patches, group, true});
-  auto [loops, rows] = loops_of_stage(sch, patches, plan);  // 6, 6, patches, channels
+  auto [loops, rows] = loops_of_stage(sch, patches, plan);  // y, x, patches, channels
   // Two blocks of channels are neighbouring cache lines of patches.
   int64_t together = extent_of(sch, loops[3]).value_or(1) / plan.lanes % 2 == 0 ? 2 : 1;
   Loops channels = sch.apply(Split{loops[3], {std::nullopt, together, plan.lanes}});
@@ -220,7 +225,7 @@ void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& pl
 
   compute_in_registers(sch, columns, channels[0]);
   const long of_columns = plan.has_whole_rows ? 4 : 5;
-  Loops inner = innermost_loops(sch, columns, of_columns);  // 6, rows, x, channels
+  Loops inner = innermost_loops(sch, columns, of_columns);  // y, rows, x, channels
   Loops rows_of_columns(inner.begin() + 1, inner.end() - 2);
   LoopRV column = inner[inner.size() - 2];
   Loops parts = sch.apply(Split{inner.back(), {std::nullopt, plan.lanes}});
@@ -287,7 +292,7 @@ std::pair<LoopRV, LoopRV> split_groups(Schedule& sch, const LoopRV& image, const
   return {group, patch};
 }
 
-void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan) {
+void schedule_winograd(Schedule& sch, const Winograd& found, const WinogradPlan& plan) {
   BlockRV products = sch.apply(GetBlock{winograd::kOp}), result = sch.apply(GetBlock{winograd::kResult});
   Blocks epilogue = sch.apply(MergeEpilogue{result});
   Loops loops = sch.apply(GetLoops{result});
@@ -302,14 +307,14 @@ void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan)
     if (outer.size() > 1) outer.pop_back();
     fuse_parallel(sch, outer);
   }
-  Loops y = sch.apply(Split{loops[2], {std::nullopt, winograd::kTile}});
-  Loops x = sch.apply(Split{loops[3], {std::nullopt, winograd::kTile}});
+  Loops y = sch.apply(Split{loops[2], {std::nullopt, found.tile}});
+  Loops x = sch.apply(Split{loops[3], {std::nullopt, found.tile}});
   sch.apply(Reorder{{loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]}});
   auto [group, patch] = split_groups(sch, loops[0], y[0], x[0], plan);
   keep_in_registers(sch, {y[1], x[1]}, {loops[4]});
   BlockRV back = sch.apply(GetBlock{winograd::kRows});
   compute_in_registers(sch, back, loops[1]);
-  Loops inner = loops_of_stage(sch, back, plan).inside;  // 4, 6, patch, lanes
+  Loops inner = loops_of_stage(sch, back, plan).inside;  // y, x, patch, lanes
   sch.apply(Reorder{{inner[1], inner[0]}});
   keep_in_registers(sch, {inner[0], inner[1]}, {inner[3]});
   sch.apply(Parallel{plan.shares_groups ? group : patch});

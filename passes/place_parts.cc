@@ -1,0 +1,103 @@
+// Expects: explicit allocations (destination_passing), and R.memory.join of results of kernels (find_views).
+// Guarantees: no join is left. A joined tensor is allocated before the first of its parts, and each part is a view of
+// it, so that the kernels write in place.
+//
+//   a = R.builtin.alloc_tensor(...)           c = R.builtin.alloc_tensor(...)
+//   conv(x, a)                                a = R.memory.view(c, ..., 0)
+//   b = R.builtin.alloc_tensor(...)           conv(x, a)
+//   pool(x, b)                            ->  b = R.memory.view(c, ..., 200704)
+//   c = R.memory.join((a, b), shape)          pool(x, b)
+#include <algorithm>
+
+#include "ir/op_names.h"
+#include "ir/sequence.h"
+#include "passes/graph_rewriter.h"
+#include "passes/parts.h"
+#include "support/lists.h"
+
+namespace relaxc {
+
+namespace {
+
+class PartPlacer {
+ public:
+  explicit PartPlacer(std::vector<Binding> bindings) : bindings_(std::move(bindings)) {
+    for (size_t i = 0; i < bindings_.size(); ++i) number_of_.emplace(bindings_[i].var.get(), i);
+  }
+
+  std::vector<Binding> run() {
+    for (size_t i = bindings_.size(); i-- > 0;) {
+      if (const Call* join = as_call(bindings_[i].value, ops::kMemoryJoin)) place(bindings_[i], *join);
+    }
+    std::vector<Binding> result;
+    std::unordered_set<const NodeHeader*> allocated;
+    for (const Binding& binding : bindings_) {
+      const MemoryPlace* place = places_.of(binding.var);
+      const bool is_join = as_call(binding.value, ops::kMemoryJoin) != nullptr;
+      if (place && allocated.insert(place->memory.get()).second) result.push_back(allocation(place->memory));
+      if (place) {
+        Expr view = memory_view(place->memory, binding.var.type(), place->offset, binding.value.span());
+        result.push_back({view, std::nullopt, binding.var});
+      } else if (!is_join) {
+        result.push_back(binding);
+      }
+    }
+    return result;
+  }
+
+ private:
+  void place(const Binding& binding, const Call& join) {
+    const Tuple* tensors = join.args[0].as<Tuple>();
+    const Span& span = span_of(binding);
+    if (!tensors) fail(span, "R.memory.join takes a written tuple of tensors, got a value that is a tuple");
+    const auto owners = map_each(tensors->items, [&](const Expr& tensor) { return owner_of(tensor); });
+    const MemoryPlaces::Plan plan = places_.plan(binding.var, tensors->items, owners);
+    if (!plan.elsewhere.empty())
+      fail(span,
+           "tensor {} of R.memory.join is not the result of a kernel of this block that may be written there: it is an "
+           "argument or a constant, or has a place already; join a copy of it",
+           plan.elsewhere[0]);
+    places_.add(binding.var, plan);
+  }
+
+  // Returns the allocation, or the join, of which the tensor is the whole.
+  std::optional<VarRef> owner_of(const Expr& tensor) const {
+    const size_t* number = find_value(number_of_, tensor.get());
+    if (!number) return std::nullopt;
+    const Binding& binding = bindings_[*number];
+    if (const Call* reshape = as_call(binding.value, ops::kReshape)) return owner_of(reshape->args[0]);
+    const bool is_owner = as_call(binding.value, ops::kBuiltinAllocTensor) || as_call(binding.value, ops::kMemoryJoin);
+    return is_owner ? std::optional(binding.var) : std::nullopt;
+  }
+
+  static Binding allocation(const VarRef& memory) {
+    const Type& type = memory.type();
+    std::vector<Expr> args = {shape_expr(*known_shape(type)), make(DTypeImm{*tensor_dtype(type)}, object_type())};
+    return {call(op_ref(ops::kBuiltinAllocTensor), std::move(args), {}, type, memory.span()), std::nullopt, memory};
+  }
+
+  std::vector<Binding> bindings_;
+  std::unordered_map<const NodeHeader*, size_t> number_of_;
+  MemoryPlaces places_;
+};
+
+Expr place_in(const Expr& sequence) {
+  std::vector<Binding> bindings = bindings_of(sequence);
+  bool changes = false;
+  for (Binding& binding : bindings) {
+    Expr value = map_sequences(binding.value, place_in);
+    changes = changes || !same_node(value, binding.value) || as_call(value, ops::kMemoryJoin);
+    binding.value = std::move(value);
+  }
+  if (!changes) return sequence;
+  return seq_expr({{false, PartPlacer(std::move(bindings)).run(), {}}}, cast<SeqExpr>(sequence)->body, sequence.span());
+}
+
+}  // namespace
+
+IRModule place_parts(IRModule module, PassContext&) {
+  return map_functions(std::move(module),
+                       [](const FunctionRef& function) { return cast<Function>(map_sequences(function, place_in)); });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,211 @@
+// Inputs of relaxc run and bench from files of other orders, dtypes and kinds, and what they print of results.
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "support/version.h"
+#include "tests/folder.h"
+#include "tests/patterns.h"
+#include "tests/relaxc_command.h"
+#include "vm/npy.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+using test::run_relaxc;
+
+namespace {
+
+constexpr const char* kTwoInputs = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), n: R.Tensor((3,), "int64")):
+        y = R.add(x, R.astype(n, "float32"))
+        return y
+)";
+constexpr const char* kOneInput = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 3), "float32")):
+        y = R.negative(x)
+        return y
+)";
+// The mean over the pixels of each channel.
+constexpr const char* kImageInput = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 3, "h", "w"), "float32")):
+        y = R.mean(x, axis=[2, 3])
+        return y
+)";
+
+void run_python(const std::string& script) {
+  const Outcome outcome = test::run_program({"/usr/bin/python3", "-c", script}, 60);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+}
+
+Tensor counted_tensor(std::vector<int64_t> shape, DType dtype) {
+  Tensor tensor = Tensor::empty(std::move(shape), dtype);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, static_cast<double>(i));
+  return tensor;
+}
+
+std::string npy_with_header(const std::string& dict, const std::string& data) {
+  return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(dict.size()) + '\0' + dict + data;
+}
+
+}  // namespace
+
+TEST_CASE("inputs of another dtype or order are converted with a note", "[tools]") {
+  test::Folder folder("inputs");
+  const std::string module = folder.write("two.py", kTwoInputs), x = folder.at("x.npy"), n = folder.at("n.npy");
+  write_npy(x, counted_tensor({2, 3}, kFloat64));
+  write_npy(n, counted_tensor({3}, DType::int_(32)));
+  const Outcome outcome = run_relaxc({"run", module, "--input", "x=" + x, "--input", "n=" + n});
+  CHECK(contains(outcome.out, "[0, 2, 4, 3, 5, 7]"));
+  CHECK(contains(outcome.err, "note: input 'x': float64 is converted to float32\n"));
+  CHECK(contains(outcome.err, "note: input 'n': int32 is converted to int64\n"));
+  CHECK(run_relaxc({"run", module, "--input", "x=" + x, "--input", "n=" + n, "-q"}).err.empty());
+
+  Tensor halves = counted_tensor({3}, kFloat32);
+  halves.set_double(1, 0.5);
+  write_npy(n, halves);
+  CHECK(contains(run_relaxc({"run", module, "--input", "n=" + n}).err,
+                 "input 'n': element 1 is 0.5, which is not a value of int64"));
+
+  const std::string columns("\0\3\1\4\2\5", 6);
+  folder.write("x.npy", npy_with_header("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }", columns));
+  const Outcome fortran = run_relaxc({"run", module, "--input", "x=" + x, "--input", "n=[0, 0, 0]"});
+  CHECK(contains(fortran.out, "[0, 1, 2, 3, 4, 5]"));
+  CHECK(contains(fortran.err, "Fortran order is converted to C order"));
+}
+
+TEST_CASE("the only input needs no name", "[tools]") {
+  test::Folder folder("nameless");
+  const std::string one = folder.write("one.py", kOneInput), two = folder.write("two.py", kTwoInputs),
+                    x = folder.at("x.npy");
+  write_npy(x, counted_tensor({1, 3}, kFloat32));
+  CHECK(contains(run_relaxc({"run", one, "--input", x}).out, "[-0, -1, -2]"));
+  CHECK(contains(run_relaxc({"run", one, "--input", "float32[[1, 2, 3]]"}).out, "[-1, -2, -3]"));
+  const std::string odd = folder.at("a=b.npy");
+  write_npy(odd, counted_tensor({1, 3}, kFloat32));
+  CHECK(contains(run_relaxc({"run", one, "--input", odd}).out, "[-0, -1, -2]"));
+  const Outcome unclear = run_relaxc({"run", two, "--input", x});
+  CHECK(unclear.exit_code == 1);
+  CHECK(contains(unclear.err, "has no name, and there are 2 inputs: 'x', 'n'"));
+}
+
+TEST_CASE("members of an archive are inputs by their names", "[tools]") {
+  test::Folder folder("archive");
+  const std::string module = folder.write("two.py", kTwoInputs), archive = folder.at("all.npz");
+  write_npy(folder.at("x.npy"), counted_tensor({2, 3}, kFloat32));
+  write_npy(folder.at("n.npy"), counted_tensor({3}, kInt64));
+  for (const char* method : {"ZIP_STORED", "ZIP_DEFLATED"}) {
+    for (const char* names : {"xn", "01"}) {
+      const std::string first = names[0] == 'x' ? "x" : "arr_0", second = names[0] == 'x' ? "n" : "arr_1";
+      run_python(
+          fmt::format("import zipfile\nz = zipfile.ZipFile('{0}', 'w', zipfile.{1})\n"
+                      "z.write('{2}', '{3}.npy')\n"
+                      "f = z.open('{4}.npy', 'w', force_zip64=True)\nf.write(open('{5}', 'rb').read())\n"
+                      "f.close()\nz.close()",
+                      archive, method, folder.at("x.npy"), first, second, folder.at("n.npy")));
+      const Outcome outcome = run_relaxc({"run", module, "--input", archive});
+      INFO(method << " " << names << ": " << outcome.err);
+      CHECK(contains(outcome.out, "[0, 2, 4, 3, 5, 7]"));
+    }
+  }
+  const std::string good = folder.read("all.npz");
+  for (size_t size = 0; size < good.size(); size += 7) {
+    folder.write("all.npz", good.substr(0, size));
+    CHECK(run_relaxc({"run", module, "--input", archive}).exit_code == 1);
+  }
+  for (size_t place = 0; place < good.size(); place += 11) {
+    std::string flipped = good;
+    flipped[place] = static_cast<char>(flipped[place] ^ 0x10);
+    folder.write("all.npz", flipped);
+    const Outcome outcome = run_relaxc({"run", module, "--input", archive});
+    INFO(place << ": " << outcome.err);
+    CHECK((outcome.exit_code == 0 || outcome.exit_code == 1));
+    CHECK_FALSE(contains(outcome.err, "bug"));
+  }
+  run_python(fmt::format("import zipfile\nz = zipfile.ZipFile('{}', 'w')\nz.write('{}', 'other.npy')\nz.close()",
+                         archive, folder.at("x.npy")));
+  CHECK(
+      contains(run_relaxc({"run", module, "--input", archive}).err, "no input is called 'other'; there are 'x', 'n'"));
+}
+
+TEST_CASE("images become tensors of the input's layout", "[tools]") {
+  test::Folder folder("images");
+  const std::string module = folder.write("image.py", kImageInput), image = folder.at("image.png");
+  // Two pixels: red 255 and 0, green 51 both, blue 0 and 102.
+  run_python(fmt::format(R"(
+import struct, zlib
+def chunk(kind, data): return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+rows = b'\0' + bytes([255, 51, 0, 0, 51, 102])
+open('{}', 'wb').write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 2, 1, 8, 2, 0, 0, 0)) +
+                       chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b'')))",
+                         image));
+  const Outcome usual = run_relaxc({"run", module, "--input", image});
+  INFO(usual.err);
+  CHECK(contains(usual.out, "[0.5, 0.2, 0.2]"));
+  CHECK(contains(run_relaxc({"run", module, "--input", "x=" + image, "--scale", "1"}).out, "[127.5, 51, 51]"));
+  CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "127.5,1,1", "--scale", "1,2,0.5"}).out,
+                 "[0, 100, 25]"));
+  CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "1,2"}).err, "--mean has 2 numbers"));
+
+  std::string last = kImageInput;
+  last.replace(last.find("(1, 3, \"h\", \"w\")"), 16, "(\"h\", \"w\", 3)    "),
+      last.replace(last.find("[2, 3]"), 6, "[0, 1]");
+  CHECK(contains(run_relaxc({"run", folder.write("last.py", last), "--input", image}).out, "[0.5, 0.2, 0.2]"));
+
+  std::string fixed = kImageInput;
+  fixed.replace(fixed.find("\"h\", \"w\""), 8, "4, 6    ");
+  const Outcome scaled = run_relaxc({"run", folder.write("fixed.py", fixed), "--input", image});
+  CHECK(contains(scaled.out, "[0.5, 0.2, 0.2]"));
+  CHECK(contains(scaled.err, "2 x 1 pixels are scaled to 6 x 4"));
+
+  CHECK(
+      contains(run_relaxc({"run", folder.write("one.py", kOneInput), "--input", image}).err, "an image does not fit"));
+  folder.write("image.png", "\x89PNG\r\n\x1a\nnonsense");
+  CHECK(contains(run_relaxc({"run", module, "--input", image}).err, "not an image, or a damaged one"));
+}
+
+TEST_CASE("the largest elements are printed with their labels", "[tools]") {
+  test::Folder folder("top");
+  const std::string module = folder.write("one.py", kOneInput), labels = folder.write("labels.txt", "cat\ndog\n");
+  const std::vector<std::string> run = {"run", module, "--input", "x=[[3, 1, 2], [1, 2, 3]]"};
+  std::vector<std::string> top = run, labelled = run;
+  top.insert(top.end(), {"--top", "2"}), labelled.insert(labelled.end(), {"--labels", labels});
+  CHECK(contains(run_relaxc(top).out, "       1            -1\n       2            -2\n\n       0            -1\n"));
+  CHECK(contains(run_relaxc(labelled).out,
+                 "       1            -1  dog\n       2            -2\n       0            -3  cat\n"));
+}
+
+TEST_CASE("bench says what it measured, and compares with another file", "[tools]") {
+  test::Folder folder("figures");
+  const std::string module = folder.write("one.py", kOneInput), artifact = folder.at("one.so");
+  REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0);
+  const std::string json = run_relaxc({"bench", module, "--dim", "n=5", "--runs", "20", "--threads", "2", "--json", "-",
+                                       "--compare", artifact})
+                               .out;
+  INFO(json);
+  for (const char* name : {"p50_ms", "p90_ms", "p99_ms", "cold_ms", "runs_per_s", "compile_s"})
+    CHECK_FALSE(test::matches(json, fmt::format("\"{}\": [0-9.e+-]+[,}}]", name)).empty());
+  CHECK(contains(json, "\"threads\": 2"));
+  CHECK(contains(json, "\"dims\": {\"n\": 5}"));
+  CHECK(contains(json, "\"version\": \"" + version_text() + "\""));
+  CHECK_FALSE(test::matches(json, "\"target\": \"[a-z0-9-]+\"").empty());
+  CHECK_FALSE(
+      test::matches(json, "\"compared\": \\{\"median_ms\": [0-9.e+-]+, \"other_median_ms\": [0-9.e+-]+, ").empty());
+  const std::string text = run_relaxc({"bench", artifact, "--runs", "20", "--compare", module}).out;
+  CHECK(contains(text, " runs/s, "));
+  CHECK(contains(text, "one.so against "));
+  CHECK(contains(text, "ratio "));
+}

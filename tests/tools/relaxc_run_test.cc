@@ -1,0 +1,79 @@
+// relaxc-run: the program that runs artifacts without the compiler.
+#include <filesystem>
+
+#include "support/version.h"
+#include "tests/folder.h"
+#include "tests/patterns.h"
+#include "tests/relaxc_command.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+using test::run_relaxc;
+
+namespace {
+
+constexpr const char* kSoftmaxModule = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 5), "float32")):
+        y = R.nn.softmax(x)
+        return y
+)";
+
+Outcome runner(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RELAXC_RUN);
+  return test::run_program(arguments, 60);
+}
+
+// An artifact.
+struct Compiled {
+  test::Folder folder{"runner"};
+  std::string module = folder.write("module.py", kSoftmaxModule), artifact = folder.at("module.so");
+  Compiled() { REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0); }
+};
+
+}  // namespace
+
+TEST_CASE("relaxc-run runs and describes artifacts as relaxc does", "[tools]") {
+  const Compiled it;
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", it.artifact, "--dim", "n=3"},
+      {"run", it.artifact, "--input", "x=[[1, 2, 3, 4, 5]]", "--top", "2"},
+      {"run", it.artifact, "--seed", "7", "--dim", "n=2", "--threads", "1"},
+      {"inspect", it.artifact},
+      {"inspect", it.artifact, "--json"}};
+  for (const std::vector<std::string>& command : commands) {
+    const Outcome expected = run_relaxc(command), outcome = runner(command);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out == expected.out);
+  }
+  const std::string json = runner({"bench", it.artifact, "--runs", "5", "--dim", "n=4", "--json", "-"}).out;
+  CHECK(contains(json, "\"dims\": {\"n\": 4}"));
+  CHECK(contains(json, "\"p99_ms\": "));
+  CHECK(contains(runner({"--version"}).out, "relaxc-run " + version_text()));
+}
+
+TEST_CASE("relaxc-run says what it cannot do", "[tools]") {
+  const Compiled it;
+  const Outcome module = runner({"run", it.module});
+  CHECK(module.exit_code == 1);
+  CHECK(contains(module.err, "is not an artifact; 'relaxc compile' makes one of a model"));
+  CHECK(contains(runner({"run", it.artifact, "--input", "x=x.pb"}).err, "is a message of ONNX"));
+  CHECK(contains(runner({"rnu"}).err, "relaxc-run has no command 'rnu'; did you mean 'run'?"));
+  CHECK(runner({"bench", it.artifact, "--runs", "0"}).exit_code == 2);
+  CHECK(runner({"run", it.folder.at("missing.so")}).exit_code == 1);
+}
+
+TEST_CASE("relaxc-run is small, and needs neither LLVM nor protobuf", "[tools]") {
+  const Outcome libraries = test::run_program({"/usr/bin/ldd", RELAXC_RUN}, 60);
+  for (const char* foreign : {"LLVM", "protobuf", "onnx"}) CHECK_FALSE(contains(libraries.out, foreign));
+  if (test::kSanitized) return;
+  test::Folder folder("stripped");
+  REQUIRE(test::run_program({"/usr/bin/strip", "-o", folder.at("relaxc-run"), RELAXC_RUN}, 60).exit_code == 0);
+  CHECK(std::filesystem::file_size(folder.at("relaxc-run")) < 1'000'000);
+}

@@ -1,0 +1,236 @@
+#include "tools/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/whole_number.h"
+#include "tools/console.h"
+#include "tools/npz.h"
+#include "vm/npy.h"
+
+namespace relaxc::tools {
+
+// Splits NAME=VALUE at the first '=' whose parts fit, since names of a model may contain the character too; else at
+// the first one.
+std::pair<std::string, std::string> split_at_equals(
+    const std::string& text, const char* example,
+    const std::function<bool(const std::string& name, const std::string& value)>& fits) {
+  const size_t first = text.find('=', 1);
+  if (first == std::string::npos || text[0] == '=')
+    throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
+  auto parts = [&](size_t equals) { return std::pair(text.substr(0, equals), text.substr(equals + 1)); };
+  for (size_t equals = first; equals != std::string::npos; equals = text.find('=', equals + 1)) {
+    auto [name, value] = parts(equals);
+    if (fits(name, value)) return {name, value};
+  }
+  return parts(first);
+}
+bool names_file(const std::string&, const std::string& path) {
+  std::error_code ignored;  // where it does not exist, reading it reports that
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+void check_output(const std::string& output, const std::string& input) {
+  std::error_code ignored;  // one of them may not exist
+  if (std::filesystem::is_regular_file(input, ignored) && std::filesystem::equivalent(output, input, ignored))
+    throw CLI::ValidationError(fmt::format("'{}' is the input and would be replaced; name another output", output));
+}
+
+CLI::Validator whole_number_in(int64_t least, int64_t most) {
+  auto check = [=](std::string& text) -> std::string {
+    const bool is_negative = text.starts_with('-');
+    std::optional<int64_t> number = whole_number(std::string_view(text).substr(is_negative ? 1 : 0));
+    if (number && is_negative) number = -*number;
+    if (number && *number >= least && *number <= most) return "";
+    return fmt::format("'{}': expected a whole number from {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator number_from(double least) {
+  auto check = [=](std::string& text) -> std::string {
+    double number = 0;
+    if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= least) return "";
+    return fmt::format("'{}': expected a number from {}", text, least);
+  };
+  return CLI::Validator(check, "");
+}
+
+void add_threads(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "threads that run kernels (0: all cores)")
+      ->check(whole_number_in(0, kMostThreads));
+}
+
+void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what) {
+  app.add_option("--rtol", rtol, what + "allowed relative error")->check(number_from(0))->capture_default_str();
+  app.add_option("--atol", atol, what + "allowed absolute error")->check(number_from(0))->capture_default_str();
+}
+
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> result;
+  for (const std::string& text : texts) {
+    auto [name, number] = split_at_equals(text, "a dim such as batch=4", [](const auto&, const std::string& value) {
+      return whole_number(value).has_value();
+    });
+    std::optional<int64_t> value = whole_number(number);
+    if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
+    auto [known, is_new] = result.emplace(name, *value);
+    if (!is_new && known->second != *value)
+      throw CLI::ValidationError(fmt::format("'{}': the dim is {} already", text, known->second));
+  }
+  return result;
+}
+
+bool is_nameless(const std::string& text) { return text.find('=', 1) == std::string::npos || names_file("", text); }
+
+// Returns whether the name is that of a scalar input, or occurs in a dim of the input.
+static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
+  if (info.kind == vm::ValueKind::kInt && info.name == name) return true;
+  auto mentions = [&](const vm::DimInfo& dim) { return names_in_dim(dim.text).contains(name); };
+  return (info.dims && std::ranges::any_of(*info.dims, mentions)) ||
+         std::ranges::any_of(info.fields, [&](const vm::ValueInfo& field) { return has_dim(field, name); });
+}
+
+// Reports a name of --dim that no input has. Those of `fixed` are numbers there.
+static void check_names(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs,
+                        const std::map<std::string, int64_t>& fixed) {
+  for (const auto& [name, value] : dims) {
+    if (fixed.contains(name)) continue;
+    if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
+      continue;
+    fail({}, "no input has a dim '{}'; the inputs are {}", name,
+         joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
+  }
+}
+
+void InputOptions::add_to(CLI::App& app) {
+  app.add_option(
+      "--input", named,
+      "[NAME=]FILE (.npy, .pb, an image), FILE.npz, or NAME=VALUE: 3, [1, n], _ for random (docs/relaxc.md)");
+  app.add_option("--dim", dims, "NAME=VALUE, the size of a symbolic dim in the inputs that are not given");
+  app.add_option("--seed", seed, "the seed of random inputs")
+      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
+}
+
+void InputOptions::add_picture(CLI::App& app) {
+  app.add_option("--mean", picture.mean, "what is subtracted from pixels of images (0 to 255): one number, or R,G,B")
+      ->delimiter(',');
+  app.add_option("--scale", picture.scale, "what the difference is multiplied by (1/255 for floats): one, or R,G,B")
+      ->delimiter(',');
+}
+
+void InputOptions::add_fix_dims(CLI::App& app) {
+  app.add_flag("--fix-dims", has_fixed_dims, "compile for the sizes of --dim only, as relaxc compile --dim does");
+}
+
+void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,
+                         const std::map<std::string, int64_t>& fixed) const {
+  if (!named.empty() || !positional.empty())
+    throw CLI::ValidationError("the folder of reference data has the inputs; leave out --input and --input-pb");
+  const std::map<std::string, int64_t> dim_values = parse_dims(dims);
+  check_names(dim_values, inputs, fixed);
+  for (size_t i = 0; i < std::min(inputs.size(), given.size()); ++i) {
+    const Tensor* tensor = given[i].get_if<Tensor>();
+    if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
+    for (size_t d = 0; d < tensor->shape().size(); ++d) {
+      const std::string& text = (*inputs[i].dims)[d].text;
+      std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dim_values);
+      if (wanted && *wanted != tensor->shape()[d])
+        fail({}, "--dim {}={} contradicts the reference data: dim {} of input '{}' is {}", text, *wanted, d,
+             printable(inputs[i].name), tensor->shape()[d]);
+    }
+  }
+}
+
+// Gives the members of an archive to the inputs of their names, and those that NumPy numbered (arr_0) by position.
+static void give_members(const std::string& file, const std::vector<vm::ValueInfo>& inputs,
+                         const std::function<void(const vm::ValueInfo&, WrittenValue)>& give) {
+  constexpr std::string_view kNumbered = "arr_";
+  for (const NpzMember& member : read_npz(file)) {
+    const vm::ValueInfo* input = find_item(inputs, member.name, &vm::ValueInfo::name);
+    const auto number = member.name.starts_with(kNumbered)
+                            ? whole_number(std::string_view(member.name).substr(kNumbered.size()))
+                            : std::nullopt;
+    if (!input && number && *number < std::ssize(inputs)) input = &inputs[static_cast<size_t>(*number)];
+    if (!input)
+      fail({}, "{}: no input is called '{}'; there are {}", file, printable(member.name),
+           joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
+    NpyNotes notes;
+    const std::string place = fmt::format("{}: {}", file, printable(member.name));
+    Tensor tensor =
+        with_compile_errors({}, [&] { return read_npy_bytes(member.content, place, input->dtype, &notes); });
+    if (input->dtype && input->kind == vm::ValueKind::kTensor)
+      tensor = with_dtype(tensor, *input->dtype, printable(input->name), notes);
+    for (const std::string& note : notes) print_note("note: {}\n", note);
+    give(*input, written_value(tensor));
+  }
+}
+
+// Returns what the flags give for each input, and _ for the others.
+std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& inputs) const {
+  std::vector<std::string> files = positional;
+  if (files.size() == 1 && files[0].empty()) files.clear();
+  if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
+  std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
+  for (size_t i = 0; i < files.size(); ++i) given[i] = written_value(readers.value_pb(files[i], inputs[i]));
+  std::set<const vm::ValueInfo*> seen;
+  auto give = [&](const vm::ValueInfo& input, WrittenValue value) {
+    if (!seen.insert(&input).second) fail({}, "input '{}' is given twice by --input", printable(input.name));
+    given[static_cast<size_t>(&input - inputs.data())] = std::move(value);
+  };
+  for (const std::string& text : named) {
+    if (is_nameless(text) && text.ends_with(".npz")) {
+      give_members(text, inputs, give);
+      continue;
+    }
+    if (is_nameless(text)) {
+      if (inputs.size() != 1)
+        fail({}, "'{}' has no name, and there are {} inputs: {}; give --input NAME={}", text, inputs.size(),
+             joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }), text);
+      give(inputs[0], parse_value(text));
+      continue;
+    }
+    auto [name, value] = split_at_equals(text, "an input such as x=x.npy", [&](const std::string& tried, const auto&) {
+      auto is_longer = [&](const vm::ValueInfo& info) {
+        return info.name.size() > tried.size() && text.starts_with(info.name + "=");
+      };
+      return find_item(inputs, tried, &vm::ValueInfo::name) && std::ranges::none_of(inputs, is_longer);
+    });
+    const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
+    if (!known)
+      fail({}, "no input is called '{}'; there are {}", printable(name),
+           joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
+    give(*known, parse_value(value));
+  }
+  return given;
+}
+
+std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> written,
+                                          std::vector<std::string>* notes) const {
+  FileReaders all = readers;
+  all.picture = [this](const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& more) {
+    return read_picture(path, info, picture, more);
+  };
+  InputMaker maker(parse_dims(dims), seed, std::move(all));
+  std::vector<vm::Value> values = maker.make(inputs, std::move(written));
+  if (notes) *notes = maker.notes();
+  return values;
+}
+
+std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs,
+                                          const std::map<std::string, int64_t>& fixed) const {
+  check_names(parse_dims(dims), inputs, fixed);
+  std::vector<std::string> notes;
+  std::vector<vm::Value> values = make(inputs, given(inputs), &notes);
+  for (const std::string& note : notes) print_note("note: {}\n", note);
+  return values;
+}
+
+}  // namespace relaxc::tools

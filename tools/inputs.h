@@ -1,0 +1,66 @@
+// Flags that commands share: numbers, dims, threads, and the inputs of a run. They need the runtime only.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/picture.h"
+#include "tools/values.h"
+
+namespace relaxc::tools {
+
+// Splits NAME=VALUE at the first '=' whose parts fit, since names of a model may contain the character too; else at
+// the first one. Throws CLI::ValidationError that shows the example where there is none.
+std::pair<std::string, std::string> split_at_equals(
+    const std::string& text, const char* example,
+    const std::function<bool(const std::string& name, const std::string& value)>& fits);
+// Returns whether the second text is the path of a file.
+bool names_file(const std::string& name, const std::string& path);
+// Returns whether the text is a value or file without the name of an input.
+bool is_nameless(const std::string& text);
+
+// Reports a mistake on the command line (ValidationError) where the output would replace the file that is read.
+void check_output(const std::string& output, const std::string& input);
+
+// Accept a whole number, or any number, of this range.
+CLI::Validator whole_number_in(int64_t least, int64_t most);
+CLI::Validator number_from(double least);
+constexpr int64_t kMostThreads = 1024, kMostRuns = 1'000'000'000;
+// Adds --threads.
+void add_threads(CLI::App& app, int& threads);
+// Adds --rtol and --atol, whose values are the defaults; `what` stands before their descriptions.
+void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what = "");
+
+// Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
+
+// The sources of inputs: files and values by name, files by position, else random values in declared shapes.
+struct InputOptions {
+  std::vector<std::string> named;       // x=x.npy, or x.npy for the only input, or all.npz
+  std::vector<std::string> positional;  // in0.pb in1.pb
+  std::vector<std::string> dims;        // batch=4, for random inputs
+  uint64_t seed = 0;
+  bool has_fixed_dims = false;
+  PictureOptions picture;
+  FileReaders readers;  // of messages of ONNX
+  void add_to(CLI::App& app);
+  // Adds --mean and --scale.
+  void add_picture(CLI::App& app);
+  // Adds --fix-dims to a command that compiles and runs.
+  void add_fix_dims(CLI::App& app);
+  // Dims of these names are numbers in the types of the inputs.
+  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs,
+                              const std::map<std::string, int64_t>& fixed = {}) const;
+  // Makes them from these values, and _ for random ones. `notes`, unless it is null, gets what was converted.
+  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> written,
+                              std::vector<std::string>* notes) const;
+  // Returns what the flags give for each input, and _ for the others.
+  std::vector<WrittenValue> given(const std::vector<vm::ValueInfo>& inputs) const;
+  // Reports options that contradict the inputs of a folder of reference data.
+  void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given,
+             const std::map<std::string, int64_t>& fixed = {}) const;
+};
+
+}  // namespace relaxc::tools

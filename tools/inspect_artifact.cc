@@ -1,0 +1,60 @@
+#include "tools/inspect_artifact.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "support/joined.h"
+#include "support/lists.h"
+#include "vm/artifact.h"
+#include "vm/user_library.h"
+
+namespace relaxc::tools {
+
+static ReportList described(const std::vector<vm::ValueInfo>& infos) {
+  return map_each(infos, [](const vm::ValueInfo& info) { return ReportValue(vm::to_string(info)); });
+}
+
+Report report_of_artifact(const std::string& path) {
+  vm::Artifact artifact = vm::load_artifact(path);
+  artifact.weights->run();
+  const vm::Executable& executable = artifact.executable;
+  ReportList functions, kernels;
+  const std::string names = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
+  const std::vector<std::string_view> linked = parts_of(names, '\n');
+  for (const vm::Function& function : executable.functions) {
+    if (!function.is_public) continue;
+    functions.push_back(Report{
+        {"name", function.name}, {"inputs", described(function.inputs)}, {"outputs", described(function.outputs)}});
+  }
+  for (const vm::KernelInfo& kernel : executable.kernels) {
+    bool is_own = kernel.source == vm::KernelSource::kArtifact;
+    bool is_linked = std::ranges::count(linked, std::string_view(kernel.symbol)) > 0;
+    kernels.push_back(
+        Report{{"name", kernel.display_name},
+               {"by", is_own ? "machine code"
+                             : fmt::format("function '{}' {}", kernel.symbol,
+                                           is_linked ? "that is linked in" : "of a library or the host")}});
+  }
+  int64_t constant_bytes = 0;
+  for (const Tensor& constant : executable.constants) constant_bytes += constant.bytes();
+  Report metadata;
+  for (const auto& [key, value] : executable.metadata) metadata.set(key, value);
+  return {
+      {"kind", "artifact"},
+      {"bytes", static_cast<int64_t>(artifact.file->bytes().size())},
+      {"functions", functions},
+      {"constants", Report{{"tensors", executable.constants.size()}, {"bytes", constant_bytes}}},
+      {"kernels", kernels},
+      {"runtime_functions", map_each(executable.builtins, [](const std::string& name) { return ReportValue(name); })},
+      {"metadata", metadata}};
+}
+
+bool is_artifact(const std::string& path) {
+  char head[4] = {};
+  std::ifstream(path, std::ios::binary).read(head, sizeof head);
+  return path.ends_with(".so") || std::string_view(head, sizeof head) ==
+                                      "\x7f"
+                                      "ELF";
+}
+
+}  // namespace relaxc::tools

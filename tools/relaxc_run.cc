@@ -1,0 +1,166 @@
+// relaxc-run: runs, measures and describes artifacts, with the runtime alone: neither LLVM nor protobuf.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "support/check.h"
+#include "support/diagnostic.h"
+#include "support/version.h"
+#include "tools/console.h"
+#include "tools/help.h"
+#include "tools/inputs.h"
+#include "tools/inspect_artifact.h"
+#include "tools/manual.h"
+#include "tools/progress_line.h"
+#include "tools/results.h"
+#include "tools/timing.h"
+#include "vm/error.h"
+#include "vm/profiler.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct RunnerOptions {
+  std::string artifact, function, json;
+  InputOptions inputs;
+  ResultOptions results;
+  TimingOptions timing;
+  int threads = 0;
+  bool profile = false;
+};
+
+Program load(const RunnerOptions& options) {
+  if (!is_artifact(options.artifact))
+    fail({}, "'{}' is not an artifact; 'relaxc compile' makes one of a model", options.artifact);
+  return Program::load(options.artifact);
+}
+
+int run(const RunnerOptions& options) {
+  const Program program = load(options);
+  const vm::Function& function = program.function(options.function);
+  Session session(program, {.threads = options.threads});
+  const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  vm::TableProfiler profiler;
+  if (options.profile) session.set_profiler(&profiler);
+  const vm::Value result = session.run_values(inputs, function.name);
+  if (options.profile) print_message("{}", profiler.text());
+  show_results(flat_results(result, function.outputs), function.name, options.results);
+  return kRight;
+}
+
+int bench(const RunnerOptions& options) {
+  const double start = now_ms();
+  const Program program = load(options);
+  const double load_s = (now_ms() - start) / 1000;
+  const vm::Function& function = program.function(options.function);
+  auto pool = std::make_shared<vm::ThreadPool>(options.threads);
+  Session session(program, {.pool = pool});
+  const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  auto time_run = [&] {
+    const double begin = now_ms();
+    session.run_values(inputs, function.name);
+    return now_ms() - begin;
+  };
+  const double cold_ms = time_run();
+  for (int i = 1; i < options.timing.warmup; ++i) time_run();
+  const std::vector<double> times = timed_runs(options.timing, time_run);
+  const Timed timed{program, function.name, inputs, load_s, false, cold_ms, pool->num_workers()};
+  if (options.json != "-") print_times(times, timed);
+  if (!options.json.empty()) write_text(options.json, figures_of(times, timed).json() + "\n");
+  return kRight;
+}
+
+CLI::App* add_command(CLI::App& app, const char* name, const char* description, RunnerOptions& options) {
+  CLI::App* command = app.add_subcommand(name, description);
+  command->add_option("artifact", options.artifact, "the file (.so)")->required();
+  return command;
+}
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunnerOptions>();
+  CLI::App* command = add_command(app, "run", "run an artifact", *options);
+  options->inputs.add_to(*command);
+  options->inputs.add_picture(*command);
+  add_threads(*command, options->threads);
+  options->results.add_to(*command);
+  command->add_option("--function", options->function, "the function that is run");
+  command->add_flag("--profile", options->profile, "print the time of each kernel");
+  command->footer("Example: relaxc-run run model.so --input x=x.npy --output-dir out");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunnerOptions>();
+  CLI::App* command = add_command(app, "bench", "time runs of an artifact", *options);
+  options->inputs.add_to(*command);
+  options->inputs.add_picture(*command);
+  add_threads(*command, options->threads);
+  options->timing.add_to(*command);
+  command->add_option("--function", options->function, "the function that is run");
+  command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
+  command->footer("Example: relaxc-run bench model.so --dim batch=1 --threads 2");
+  command->callback([options, &exit_code] {
+    check_output(options->json, options->artifact);
+    exit_code = bench(*options);
+  });
+}
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunnerOptions>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = add_command(app, "inspect", "say what an artifact holds", *options);
+  command->add_flag("--json", *json, "print it as JSON");
+  command->footer("Example: relaxc-run inspect model.so");
+  command->callback([options, json, &exit_code] {
+    const Report report = report_of_artifact(options->artifact);
+    *json ? print_text(report.json() + "\n") : print_message("{}", report.text());
+    exit_code = kRight;
+  });
+}
+
+int run_command(int argc, char** argv) {
+  CLI::App app{"relaxc-run runs artifacts that relaxc has compiled.", "relaxc-run"};
+  app.footer(
+      "Example: relaxc-run run model.so --dim batch=4\n"
+      "Exit codes: 0 right, 1 invalid input, 2 wrong usage.\n"
+      "relaxc-run COMMAND --help says more.");
+  app.require_subcommand(0, 1);  // a file may have the name of a command
+  app.set_version_flag("--version", [] { return "relaxc-run " + version_text(); }, "print the version");
+  int exit_code = kRight;
+  add_run(app, exit_code);
+  add_bench(app, exit_code);
+  add_inspect(app, exit_code);
+  add_help(app);
+  add_manual(app);
+  add_console_flags(app);
+  for (CLI::App* command : app.get_subcommands(nullptr)) add_console_flags(*command);
+  const ProgressScope progress;
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("a subcommand");
+  } catch (const CLI::ParseError& error) {
+    exit_code = exit_of_parser(app, error);
+  }
+  vm::flush(stdout);
+  return exit_code;
+}
+
+}  // namespace
+
+}  // namespace relaxc::tools
+
+int main(int argc, char** argv) {
+  using relaxc::tools::print_error;
+  try {
+    return relaxc::tools::run_command(argc, argv);
+  } catch (const relaxc::CompileError& error) {
+    print_error("{}\n", error.what());
+  } catch (const relaxc::RuntimeError& error) {
+    print_error("error: {}\n", relaxc::printable(error.what(), std::string::npos));
+  } catch (const std::bad_alloc&) {
+    print_error("error: out of memory\n");
+  } catch (const std::exception& error) {
+    print_error("internal error: {}\n  note: this is a bug of relaxc\n", error.what());
+  }
+  return relaxc::tools::kWrong;
+}

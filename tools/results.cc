@@ -1,0 +1,78 @@
+#include "tools/results.h"
+
+#include <fstream>
+
+#include "support/joined.h"
+#include "tools/console.h"
+#include "tools/inputs.h"
+#include "vm/npy.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+// Writes the value to a file. Without messages of ONNX, an item of a sequence is a file of its own, and so are the keys
+// and values of a map; text is one that ends in .txt. Functions have no file.
+void write_result(const std::string& path, const NamedValue& result, const ResultOptions& options) {  // NOLINT: bounded
+  const auto* sequence = result.value.get_if<vm::Sequence>();
+  const auto* map = result.value.get_if<vm::Map>();
+  if (options.format == "pb" && (sequence || map || result.is_optional)) return options.value_pb(path + ".pb", result);
+  if (map) {
+    write_npy(path + "_keys.npy", map->keys());
+    return write_npy(path + "_values.npy", map->values());
+  }
+  if (sequence) {
+    int64_t i = 0;
+    for (const vm::Value& item : sequence->items.fields())
+      write_result(fmt::format("{}_{}", path, i++), {result.name, item, {}}, options);
+    return;
+  }
+  if (const auto* text = result.value.get_if<std::string>()) return vm::write_file(path + ".txt", *text);
+  std::optional<Tensor> tensor = as_tensor(result);
+  if (!tensor) return print_error("{} is not written to a file\n", summary(result));
+  options.format == "pb" ? options.tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
+}
+
+// Returns the lines of the file, each the name of a class.
+std::vector<std::string> labels_of(const ResultOptions& options) {
+  if (options.labels.empty()) return {};
+  std::ifstream file(options.labels, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> labels;
+  for (std::string_view line : parts_of(text, '\n'))
+    labels.emplace_back(line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0)));
+  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  return labels;
+}
+
+}  // namespace
+
+void ResultOptions::add_to(CLI::App& app) {
+  app.add_option("--output-dir", output_dir,
+                 tensor_pb ? "write output_0.npy (or .pb) ... there" : "write output_0.npy ... there");
+  if (tensor_pb) {
+    app.add_option("--format", format, "the format of written outputs")
+        ->check(CLI::IsMember({"npy", "pb"}))
+        ->capture_default_str();
+  }
+  app.add_option("--top", top, "print the largest elements of each row of the results (5 with --labels)")
+      ->check(whole_number_in(1, kMostRuns));
+  app.add_option("--labels", labels, "a file with the name of a class on each line, for --top")
+      ->check(CLI::ExistingFile);
+}
+
+void show_results(const std::vector<NamedValue>& results, const std::string& function, const ResultOptions& options) {
+  constexpr int64_t kUsualTop = 5;
+  const int64_t top = options.top > 0 ? options.top : options.labels.empty() ? 0 : kUsualTop;
+  if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
+  if (results.empty()) print_message("{} has no results\n", function);
+  const std::vector<std::string> labels = labels_of(options);
+  for (size_t i = 0; i < results.size(); ++i) {
+    print_message("{}\n", summary(results[i]));
+    if (top > 0) print_message("{}", largest_elements(results[i], top, labels));
+    if (!options.output_dir.empty())
+      write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
+  }
+}
+
+}  // namespace relaxc::tools

@@ -1,0 +1,109 @@
+#include "tools/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "support/lists.h"
+#include "support/version.h"
+#include "tools/console.h"
+#include "tools/dims.h"
+#include "tools/inputs.h"
+#include "tools/progress_line.h"
+#include "vm/cpu.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+// Returns the least time that this share of the runs, which are sorted, did not exceed.
+double percentile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+double runs_per_s(const std::vector<double>& times) {
+  return 1000 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+// Returns the symbolic dims of the function's inputs with the sizes that these have.
+std::map<std::string, int64_t> dims_of(const Timed& it) {
+  DimSolver dims;
+  const std::vector<vm::ValueInfo>& infos = it.program.function(it.function).inputs;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const Tensor* tensor = it.inputs[i].get_if<Tensor>();
+    if (!tensor || !infos[i].dims || infos[i].dims->size() != tensor->shape().size()) continue;
+    for (size_t d = 0; d < tensor->shape().size(); ++d) dims.learn((*infos[i].dims)[d], tensor->shape()[d]);
+  }
+  dims.solve();
+  return dims.known();
+}
+
+}  // namespace
+
+void TimingOptions::add_to(CLI::App& app) {
+  app.add_option("--runs", runs, "the largest number of timed runs")
+      ->check(whole_number_in(1, kMostRuns))
+      ->capture_default_str();
+  app.add_option("--warmup", warmup, "runs before the timed ones")
+      ->check(whole_number_in(0, kMostRuns))
+      ->capture_default_str();
+  app.add_option("--seconds", seconds, "stop after that time")->check(number_from(0))->capture_default_str();
+}
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+std::vector<double> timed_runs(const TimingOptions& options, const std::function<double()>& run) {
+  std::vector<double> times;
+  constexpr double kIntervalMs = 100;
+  const double begin = now_ms();
+  double shown = begin;
+  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
+    times.push_back(run());
+    if (now_ms() - shown < kIntervalMs) continue;
+    progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));
+    shown = now_ms();
+  }
+  progress_line().end();
+  std::ranges::sort(times);
+  return times;
+}
+
+void print_times(const std::vector<double>& sorted, const Timed& it) {
+  for (const vm::Value& input : it.inputs) print_message("input {}\n", describe(input));
+  print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
+                it.load_s, it.was_cached ? " (from the cache)" : "", median_of(sorted), sorted.front(), sorted.back(),
+                sorted.size());
+  print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {} threads\n",
+                percentile(sorted, 0.9), percentile(sorted, 0.99), it.cold_ms, runs_per_s(sorted), it.threads);
+}
+
+Report figures_of(const std::vector<double>& sorted, const Timed& it) {
+  Report dims;
+  for (const auto& [name, size] : dims_of(it)) dims.set(name, size);
+  const std::string* cpu = find_value(it.program.executable().metadata, std::string(vm::kCpuKey));
+  return {{"median_ms", median_of(sorted)},
+          {"min_ms", sorted.front()},
+          {"max_ms", sorted.back()},
+          {"p50_ms", percentile(sorted, 0.5)},
+          {"p90_ms", percentile(sorted, 0.9)},
+          {"p99_ms", percentile(sorted, 0.99)},
+          {"cold_ms", it.cold_ms},
+          {"runs_per_s", runs_per_s(sorted)},
+          {"runs", std::ssize(sorted)},
+          {"compile_s", it.load_s},
+          {"from_cache", it.was_cached},
+          {"threads", it.threads},
+          {"dims", dims},
+          {"target", cpu ? *cpu : std::string()},
+          {"version", version_text()}};
+}
+
+}  // namespace relaxc::tools

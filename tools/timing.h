@@ -1,0 +1,39 @@
+// Times of runs: how they are measured and told. It needs the runtime only.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <vector>
+
+#include "tools/report.h"
+#include "vm/program.h"
+
+namespace relaxc::tools {
+
+struct TimingOptions {
+  int runs = 50, warmup = 5;
+  double seconds = 10;
+  void add_to(CLI::App& app);
+};
+
+// One program on its inputs, and how it came to be.
+struct Timed {
+  const Program& program;
+  const std::string& function;
+  const std::vector<vm::Value>& inputs;
+  double load_s;
+  bool was_cached;
+  double cold_ms;  // of the first run
+  int threads;
+};
+
+double now_ms();
+// Returns the value in the middle.
+double median_of(std::vector<double> values);
+// Calls the function, which returns milliseconds, as often as the options say, and returns the times in order.
+std::vector<double> timed_runs(const TimingOptions& options, const std::function<double()>& run);
+// Prints the times and inputs for a person.
+void print_times(const std::vector<double>& sorted, const Timed& timed);
+// Returns what was measured, and on what.
+Report figures_of(const std::vector<double>& sorted, const Timed& timed);
+
+}  // namespace relaxc::tools
