@@ -24,7 +24,7 @@ class Options:
 
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
                  dims: Mapping[str, int] | None = None, kernels: Sequence[Path] = (), jobs: int = 0,
-                 opt_level: int = 0, winograd: bool = True, cache: Path | None = None,
+                 opt_level: int = 0, winograd_error: float = 0, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         if jobs < 0 or not 0 <= opt_level <= 3:
@@ -44,7 +44,7 @@ class Options:
         options.num_dims = len(dims)
         options.kernels = (c.c_char_p * len(kernels))(*[encoded(path) for path in kernels])
         options.num_kernels = len(kernels)
-        options.num_threads, options.opt_level, options.no_winograd = jobs, opt_level, int(not winograd)
+        options.num_threads, options.opt_level, options.winograd_error = jobs, opt_level, winograd_error
         options.log = _library.Logger(self._hear)
         if self._report is not None:
             options.progress = _library.ProgressCallback(self._tell)

@@ -80,7 +80,7 @@ class CompileOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("target", c.c_char_p), ("passes", c.c_char_p), ("function", c.c_char_p),
                 ("dim_names", c.POINTER(c.c_char_p)), ("dim_values", c.POINTER(c.c_int64)), ("num_dims", c.c_int32),
                 ("kernels", c.POINTER(c.c_char_p)), ("num_kernels", c.c_int32), ("num_threads", c.c_int32),
-                ("opt_level", c.c_int32), ("no_winograd", c.c_int32), ("cache", c.c_char_p), ("log", Logger),
+                ("opt_level", c.c_int32), ("winograd_error", c.c_double), ("cache", c.c_char_p), ("log", Logger),
                 ("progress", ProgressCallback), ("user", c.c_void_p),
                 ("cancelled", c.c_void_p)]
 
