@@ -54,7 +54,7 @@ class Modules(unittest.TestCase):
             relaxc.compile(DIGITS, opt_level=7)
 
     def test_kernels_and_options(self):
-        model = relaxc.compile(DIGITS, kernels=ROOT / "examples/kernels/softmax.py", opt_level=1, winograd_error=-1, jobs=1,
+        model = relaxc.compile(DIGITS, kernels=ROOT / "examples/kernels/softmax.py", opt_level=1, winograd_error=0, jobs=1,
                                passes="default", cache="", threads=1)
         x = np.load(DIGITS.parent / "samples.npy")
         np.testing.assert_allclose(model(x), relaxc.compile(DIGITS)(x), rtol=1e-4, atol=1e-6)

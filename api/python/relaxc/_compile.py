@@ -24,7 +24,7 @@ class Options:
 
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
                  dims: Mapping[str, int] | None = None, kernels: Sequence[Path] = (), jobs: int = 0,
-                 opt_level: int = 0, winograd_error: float = 0, cache: Path | None = None,
+                 opt_level: int = 0, winograd_error: float = 2, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         if jobs < 0 or not 0 <= opt_level <= 3:
@@ -44,7 +44,8 @@ class Options:
         options.num_dims = len(dims)
         options.kernels = (c.c_char_p * len(kernels))(*[encoded(path) for path in kernels])
         options.num_kernels = len(kernels)
-        options.num_threads, options.opt_level, options.winograd_error = jobs, opt_level, winograd_error
+        options.num_threads, options.opt_level = jobs, opt_level
+        options.winograd_error = winograd_error or -1  # 0 is the default in C
         options.log = _library.Logger(self._hear)
         if self._report is not None:
             options.progress = _library.ProgressCallback(self._tell)
@@ -68,9 +69,14 @@ class Options:
     def call(self, function: Any, *arguments: Any) -> None:
         """Calls a function of the compiler; `...` among the arguments stands for the options."""
         given = [c.byref(self.options) if argument is ... else argument for argument in arguments]
+        is_main = get_ident() == _interrupt.main_thread
+        if is_main:
+            _interrupt.push(self.cancel)
         try:
-            status = self._call(function, given)
+            status = function(*given)
         finally:
+            if is_main:
+                _interrupt.pop()
             self._finish()
         if self._error is not None:
             raise self._error
@@ -80,17 +86,3 @@ class Options:
             elif level > 0:
                 warnings.warn(message, RelaxcWarning, stacklevel=5)
         check(status)
-
-    def _call(self, function: Any, arguments: Sequence[Any]) -> int:
-        if get_ident() != _interrupt.main_thread:
-            return function(*arguments)
-        cancel = self.cancel
-        _interrupt.push(cancel)
-        try:
-            status = function(*arguments)
-        finally:
-            _interrupt.pop()
-        if status == _library.CANCELLED and self._error is None and _interrupt.was_late(cancel):
-            self._cancelled.value = 0
-            return self._call(function, arguments)
-        return status

@@ -26,7 +26,7 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
             kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
-            function: str | None = None, opt_level: int = 0, winograd_error: float = 0, jobs: int = 0,
+            function: str | None = None, opt_level: int = 0, winograd_error: float = 2, jobs: int = 0,
             cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
@@ -40,8 +40,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         passes: "default", or a list of passes as `relaxc opt --passes` takes it.
         function: the public function that calls run; None: "main", or the only one.
         opt_level: 1 to 3, of machine code; 0: 2.
-        winograd_error: the most error of Winograd's algorithm for convolutions, as a multiple of that of direct sums;
-            0: the default, 2; negative: all convolutions are direct.
+        winograd_error: the most error of 3x3 convolutions by Winograd's algorithm, as a multiple of that of direct
+            sums; 0 computes all of them directly.
         jobs: threads that compile; 0: all cores.
         cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
             variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
