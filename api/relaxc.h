@@ -284,7 +284,7 @@ typedef struct relaxc_compile_options {
                           (RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none */
   relaxc_logger log;   /* NULL: warnings are dropped */
   relaxc_progress progress;
-  void* user; /* of both callbacks */
+  void* user;                        /* of both callbacks */
   const volatile int32_t* cancelled; /* the host makes it 1, on any thread, to end the compilation with
                                         RELAXC_CANCELLED when its next piece of work begins; NULL: it never does */
 } relaxc_compile_options;

@@ -5,7 +5,9 @@
 #include <fstream>
 
 #include "tests/documents.h"
+#include "tests/patterns.h"
 #include "tests/process.h"
+#include "tests/python_package.h"
 
 #include "tests/catch.h"  // last
 
@@ -19,7 +21,7 @@ fs::path folder_for(const std::string& document) {
   fs::path folder = fs::path(RELAXC_BINARY_DIR) / "documents" / document;
   fs::remove_all(folder);
   fs::create_directories(folder);
-  for (const char* name : {"examples", "tests", "cmake"})
+  for (const char* name : {"api", "examples", "tests", "cmake"})
     fs::create_directory_symlink(fs::path(RELAXC_SOURCE_DIR) / name, folder / name);
   fs::create_directory_symlink(RELAXC_BINARY_DIR, folder / "build");
   test::Outcome headers = test::run_program(
@@ -30,8 +32,9 @@ fs::path folder_for(const std::string& document) {
   return folder;
 }
 
-// Returns whether the command needs a library that is optional in the build.
+// Returns whether the command needs what is optional: a library in the build, or NumPy beside it.
 bool needs_what_is_missing(const std::string& command) {
+  if (test::contains(command, "PYTHONPATH=api/python")) return !test::why_no_python_package().empty();
 #ifdef RELAXC_ONEDNN_PLUGIN
   constexpr bool kHasOneDnn = true;
 #else

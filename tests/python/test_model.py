@@ -118,6 +118,15 @@ class Calls(unittest.TestCase):
             self.add(self.x, np.zeros(6, "datetime64[s]"))
         self.check(self.add(self.x, self.x), 2 * self.x)
 
+    def test_a_call_after_one_that_failed_half_way(self):
+        model = relaxc.Module.from_text(ADD).compile()
+        self.check(model(self.x, self.x), 2 * self.x)
+        with self.assertRaises(TypeError):
+            model(self.x[:3], np.zeros(3, "datetime64[s]"))
+        with self.assertRaises(relaxc.RunError):
+            model(self.x[:3], self.x)
+        self.check(model(self.x[:3], self.x[:3]), 2 * self.x[:3])
+
     def test_several_results(self):
         text = module('x: R.Tensor(("n",), "float32")', "", "(R.add(x, x), R.negative(x))")
         model = relaxc.Module.from_text(text).compile()

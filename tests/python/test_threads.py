@@ -9,6 +9,7 @@ import unittest
 
 import numpy as np
 import relaxc
+from relaxc import _interrupt
 from support import ADD, DIGITS
 
 # Products that take seconds one after the other; a function may be called 512 deep.
@@ -94,7 +95,7 @@ class Threads(unittest.TestCase):
         self.assertEqual(self.interrupted("""
 import numpy as np, relaxc, test_threads
 model = relaxc.Module.from_text(test_threads.LONG).compile(threads=1)
-x = np.ones((512, 512), np.float32)
+x = np.full((512, 512), 1e-3, np.float32)
 print("begins", flush=True)
 try:
     model(x, np.int64(500))
@@ -118,6 +119,43 @@ except KeyboardInterrupt:
             signal.signal(signal.SIGINT, previous)
         self.assertNotIn("kernels", {now.stage for now in seen})
         relaxc.compile(DIGITS, cache="")
+
+    def test_calls_after_an_interrupt_are_not_cancelled(self):
+        model = relaxc.Module.from_text(ADD).compile(threads=1)
+        x = np.ones(4, np.float32)
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupts = 0
+        try:
+            for _ in range(200):
+                try:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    model(x, x)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                for _ in range(20):
+                    self.assertEqual(model(x, x)[0], 2)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        self.assertEqual(interrupts, 200)
+
+    def test_calls_that_a_late_interrupt_cancels_are_made_again(self):
+        late = []
+
+        def act_late(_now=None):  # as the thread does when the handler has run already
+            if not late:
+                late.append(_interrupt._cancel[-1])
+                _interrupt._called[0] = late[0]
+                late[0]()
+
+        relaxc.compile(DIGITS, cache="", progress=act_late)
+        self.assertEqual(len(late), 1)
+        late.clear()
+        model, x = relaxc.Module.from_text(LONG).compile(threads=1), np.full((512, 512), 1e-3, np.float32)
+        timer = threading.Timer(0.1, act_late)
+        timer.start()
+        self.assertEqual(model(x, np.int64(100)).shape, (512, 512))
+        timer.join()
+        self.assertEqual(len(late), 1)
 
     def test_interrupts_of_a_program_with_its_own_handler_do_not_cancel(self):
         model, heard = relaxc.Module.from_text(ADD).compile(threads=1), []

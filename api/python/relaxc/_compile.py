@@ -69,14 +69,9 @@ class Options:
     def call(self, function: Any, *arguments: Any) -> None:
         """Calls a function of the compiler; `...` among the arguments stands for the options."""
         given = [c.byref(self.options) if argument is ... else argument for argument in arguments]
-        is_main = get_ident() == _interrupt.main_thread
-        if is_main:
-            _interrupt.push(self.cancel)
         try:
-            status = function(*given)
+            status = self._call(function, given)
         finally:
-            if is_main:
-                _interrupt.pop()
             self._finish()
         if self._error is not None:
             raise self._error
@@ -86,3 +81,17 @@ class Options:
             elif level > 0:
                 warnings.warn(message, RelaxcWarning, stacklevel=5)
         check(status)
+
+    def _call(self, function: Any, arguments: Sequence[Any]) -> int:
+        if get_ident() != _interrupt.main_thread:
+            return function(*arguments)
+        cancel = self.cancel
+        _interrupt.push(cancel)
+        try:
+            status = function(*arguments)
+        finally:
+            _interrupt.pop()
+        if status == _library.CANCELLED and self._error is None and _interrupt.was_late(cancel):
+            self._cancelled.value = 0
+            return self._call(function, arguments)
+        return status

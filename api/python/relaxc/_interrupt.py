@@ -3,7 +3,10 @@
 A handler of Python only runs between bytecodes, so it would wait for the library. But the interpreter writes the number
 of a signal to a descriptor as the signal comes; a thread that reads it cancels what the main thread is doing, which
 returns to the handler, and that raises KeyboardInterrupt. The descriptor is the process's one: where the program uses
-it itself, or handles SIGINT in another way, nothing is changed, and Ctrl-C acts after the run."""
+it itself, or handles SIGINT in another way, nothing is changed, and Ctrl-C acts after the run.
+
+The thread may be late: the handler has run, and the main thread is in its next call, which is then cancelled in error.
+That call ends, no handler is pending, so no KeyboardInterrupt comes, and it is made again (was_late)."""
 from __future__ import annotations
 
 import os
@@ -14,6 +17,7 @@ from typing import Callable
 main_thread = threading.main_thread().ident
 _state = {"watched": False}
 _cancel: list[Callable[[], None]] = []  # what ends the work of the main thread
+_called: list[Callable[[], None] | None] = [None]  # the last of them that the thread has called
 
 
 def push(cancel: Callable[[], None]) -> None:
@@ -24,6 +28,15 @@ def push(cancel: Callable[[], None]) -> None:
 
 
 pop = _cancel.pop
+
+
+def was_late(cancel: Callable[[], None]) -> bool:
+    """Returns whether the call that `cancel` ends was cancelled for an interrupt that was handled before. Where its
+    handler is pending, that runs as this function begins, and raises KeyboardInterrupt."""
+    if _called[0] is not cancel:
+        return False
+    _called[0] = None
+    return True
 
 
 def _watch() -> None:
@@ -49,6 +62,7 @@ def _read(descriptor: int) -> None:
             return
         if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             for cancel in _cancel[-1:]:
+                _called[0] = cancel
                 cancel()
 
 

@@ -40,6 +40,7 @@ class Session:
         self._slots = [Slot(self._in[i], info.code, f"input '{info.name}'") for i, info in enumerate(inputs)]
         self._places = [Slot(self._out[i], info.code, f"output '{info.name}'") for i, info in enumerate(outputs)]
         # The arrays of the results, where the shapes of the inputs tell theirs: tensor of the call, shape, dtype.
+        self._shapes: list[tuple[int, ...]] | None = None  # of the inputs to which _known belongs
         self._known: list[tuple[Tensor, tuple[int, ...], np.dtype]] | None = None
 
     def __del__(self) -> None:
@@ -52,20 +53,23 @@ class Session:
     def run(self, arrays: Sequence[Any]) -> list[np.ndarray]:
         """Runs on arrays, as many as there are inputs."""
         is_other = False
-        for slot, array in zip(self._slots, arrays):
-            if type(array) is _ndarray and array.shape == slot.shape and array.dtype is slot.dtype:
-                try:
-                    slot.tensor.data = _address_of(_byte_at(array))
-                    continue
-                except (TypeError, ValueError):  # not dense, read-only, or empty
-                    pass
-            slot.lend(array)
-            is_other = True
-        if is_other:
-            self._known = self._known_results()
         try:
+            for slot, array in zip(self._slots, arrays):
+                if type(array) is _ndarray and array.shape == slot.shape and array.dtype is slot.dtype:
+                    try:
+                        slot.tensor.data = _address_of(_byte_at(array))
+                        continue
+                    except (TypeError, ValueError):  # not dense, read-only, or empty
+                        if array.flags.c_contiguous:
+                            slot.tensor.data = array.__array_interface__["data"][0]
+                            continue
+                is_other = True
+                slot.lend(array)
+            if is_other:
+                self._find_known_results()
             if self._known is None:
-                return self._run_to_new()
+                self._call(_run, self._results, len(self._results))
+                return [take(address or 0) for address in self._results]
             results = []
             for tensor, shape, dtype in self._known:
                 result = _empty(shape, dtype)
@@ -73,6 +77,9 @@ class Session:
                 results.append(result)
             self._call(_run_into, self._out, len(self._out))
             return results
+        except BaseException:
+            self._forget()
+            raise
         finally:
             if is_other:
                 for slot in self._slots:
@@ -80,9 +87,6 @@ class Session:
 
     def run_into(self, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Runs and writes the results to arrays."""
-        self._known = None
-        for slot in self._slots:
-            slot.shape = None  # what run() finds must be told by _known_results()
         try:
             for slot, array in zip(self._slots, arrays):
                 slot.lend(array)
@@ -91,9 +95,7 @@ class Session:
                 place.lend(array)
             self._call(_run_into, self._out, len(self._out))
         finally:
-            for slot in [*self._slots, *self._places]:
-                slot.shape = None
-                slot.release()
+            self._forget()
 
     def run_values(self, values: Sequence[Any]) -> list[Any]:
         """Runs on values of every kind."""
@@ -126,9 +128,12 @@ class Session:
         lib.session_memory(self.handle, c.byref(stats))
         return stats
 
-    def _run_to_new(self) -> list[np.ndarray]:
-        self._call(_run, self._results, len(self._results))
-        return [take(address or 0) for address in self._results]
+    def _forget(self) -> None:
+        """Lets the next run begin anew: what is kept may be of another run, or of half of one."""
+        self._known = self._shapes = None
+        for slot in [*self._slots, *self._places]:
+            slot.shape = None
+            slot.release()
 
     def _call(self, function: Any, outputs: Any, count: int) -> None:
         self._call_on(function, self._in, len(self._in), outputs, count)
@@ -139,20 +144,28 @@ class Session:
             if status:
                 raise_last(status)
             return
-        _interrupt.push(self.cancel)
+        cancel = self.cancel
+        _interrupt.push(cancel)
         try:
             status = function(self.handle, self._function, inputs, num_inputs, outputs, num_outputs)
         finally:
             _interrupt.pop()
         if status:
+            if status == _library.CANCELLED and _interrupt.was_late(cancel):
+                return self._call_on(function, inputs, num_inputs, outputs, num_outputs)
             raise_last(status)
 
-    def _known_results(self) -> list[tuple[Tensor, tuple[int, ...], np.dtype]] | None:
+    def _find_known_results(self) -> None:
+        shapes = [slot.dims() for slot in self._slots]
+        if shapes != self._shapes:
+            self._shapes, self._known = None, self._known_results(shapes)
+            self._shapes = shapes
+
+    def _known_results(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, tuple[int, ...], np.dtype]] | None:
         """Returns the results' shapes and dtypes where they are small and follow from the inputs', and points the
         tensors of the call at them."""
         symbols: dict[str, int] = {}
-        for slot, info in zip(self._slots, self._inputs):
-            dims = slot.dims()
+        for dims, info in zip(shapes, self._inputs):
             if info.shape is None or len(info.shape) != len(dims):
                 continue
             symbols.update((stated, dim) for stated, dim in zip(info.shape, dims) if isinstance(stated, str))

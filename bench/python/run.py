@@ -1,0 +1,75 @@
+"""Measures what a call from Python costs beside the kernels: a model of one tiny kernel, on one thread (./dev bench python).
+
+Figures are minima of processor time over many rounds, in microseconds a call. The exit code is 1 when the plain call
+exceeds its bound."""
+import argparse
+import json
+import sys
+import time
+
+import numpy as np
+import relaxc
+
+BOUND = 10.0  # microseconds
+ADD = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        with R.dataflow():
+            z = R.add(x, y)
+            R.output(z)
+        return z
+"""
+
+
+def cost(call, rounds, calls=2000):
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.thread_time_ns()
+        for _ in range(calls):
+            call()
+        best = min(best, (time.thread_time_ns() - start) / calls / 1000)
+    return round(best, 2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    static = relaxc.Module.from_text(ADD).compile(threads=1)
+    symbolic = relaxc.Module.from_text(ADD.replace("(4,)", '("n",)')).compile(threads=1)
+    x, large = np.ones(4, np.float32), np.ones(65536, np.float32)
+    fixed = x.copy()
+    fixed.setflags(write=False)
+    out = np.empty(4, np.float32)
+    calls = {
+        "by place": lambda: static(x, x),
+        "by name": lambda: static(x=x, y=x),
+        "run(), results by name": lambda: static.run(x=x, y=x),
+        "symbolic dim": lambda: symbolic(x, x),
+        "read-only inputs": lambda: static(fixed, fixed),
+        "out=": lambda: static(x, x, out=out),
+        "lists": lambda: static([1, 2, 3, 4], [1, 2, 3, 4]),
+        "NumPy's x + x, for comparison": lambda: x + x,
+        "256 KiB results, with their kernel": lambda: symbolic(large, large),
+    }
+    try:
+        import torch
+        tensor = torch.ones(4)
+        calls["torch tensors"] = lambda: static(tensor, tensor)
+    except ImportError:
+        pass
+    figures = {name: cost(call, arguments.rounds) for name, call in calls.items()}
+    for name, figure in figures.items():
+        print(f"{figure:8.2f} us  {name}")
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(figures, file, indent=1)
+    if figures["by place"] > BOUND:
+        sys.exit(f"a call by place takes {figures['by place']} us, the bound is {BOUND}")
+
+
+if __name__ == "__main__":
+    main()
