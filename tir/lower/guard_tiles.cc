@@ -6,7 +6,8 @@
 //   elif t * 14 + 13 >= 1 and t * 14 < n: for c: for i in unroll(14): if (i >= 1 or t * 14 + i >= 1) and ...: ...
 //
 // The conditions that stay are only tested where no bound of the loops around decides them: i >= 1, once the loop is
-// unrolled. A tile in which few places are left to test, such as those of a narrow window, needs no copy.
+// unrolled. A tile in which few places are left to test, such as those of a narrow window, needs no copy. Tiles with
+// masks on lanes stay as they are.
 #include <algorithm>
 
 #include "ir/op_names.h"
@@ -43,6 +44,7 @@ class BorderFinder {
 
   std::vector<Border> borders;
   bool is_inside = false;  // whether there are borders that depend on a loop in the tile
+  bool has_masks = false;  // whether conditions depend on lanes: masks, beside which other conditions cost little
 
  private:
   void visit(const NodeRef& node) {
@@ -50,7 +52,7 @@ class BorderFinder {
       const bool is_known = as_int(loop->min) && as_int(loop->extent).value_or(0) > 0;
       const bool is_unrolled = loop->kind == ForKind::kUnrolled && is_known;
       if (is_unrolled) unrolled_.push_back(*loop), places_.emplace(loop->var.get(), Range{loop->min, loop->extent});
-      if (!is_unrolled) (loop->kind == ForKind::kVectorized ? unknown_ : loops_).insert(loop->var.get());
+      if (!is_unrolled) (loop->kind == ForKind::kVectorized ? lanes_ : loops_).insert(loop->var.get());
     }
     if (const Bind* bind = node.as<Bind>()) unknown_.insert(bind->var.get());
     if (const Let* let = node.as<Let>()) unknown_.insert(let->var.get());
@@ -69,6 +71,7 @@ class BorderFinder {
       if (structural_equal(known.conditions[0], condition)) return known.conditions.push_back(condition);
     }
     const std::optional<Expr> value = slack(condition);
+    has_masks = has_masks || (value && uses_var(*value, lanes_));
     if (!value || !uses_var(*value, places_) || uses_var(*value, unknown_) || holds<BufferLoad, Call>(*value)) return;
     if (uses_var(*value, loops_)) {
       is_inside = true;
@@ -123,7 +126,7 @@ class BorderFinder {
   const Analyzer& facts_;
   std::vector<For> unrolled_;  // loops in the tile
   RunningVars places_;         // their ranges
-  std::unordered_set<const NodeHeader*> loops_, unknown_;
+  std::unordered_set<const NodeHeader*> loops_, lanes_, unknown_;
 };
 
 class TileGuard {
@@ -154,7 +157,7 @@ class TileGuard {
   // Returns the tile with its borders, or nullopt where it has none.
   std::optional<Stmt> guard(const Stmt& tile) {
     const BorderFinder found(tile, facts_);
-    if (found.borders.empty() || found.is_inside) return std::nullopt;
+    if (found.borders.empty() || found.is_inside || found.has_masks) return std::nullopt;
     const Stmt rest = with_few_tests(tile, found.borders);
     const bool has_many_tests = std::ranges::any_of(
         found.borders, [](const Border& border) { return border.tested * kPlacesPerTest > border.places; });
