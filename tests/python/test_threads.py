@@ -143,9 +143,9 @@ except KeyboardInterrupt:
 
         def act_late(_now=None):  # as the thread does when the handler has run already
             if not late:
-                late.append(_interrupt._cancel[-1])
-                _interrupt._called[0] = late[0]
-                late[0]()
+                late.append(_interrupt._working[-1])
+                _interrupt._cancelled[0] = late[0]
+                late[0].cancel()
 
         relaxc.compile(DIGITS, cache="", progress=act_late)
         self.assertEqual(len(late), 1)

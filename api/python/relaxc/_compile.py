@@ -85,13 +85,12 @@ class Options:
     def _call(self, function: Any, arguments: Sequence[Any]) -> int:
         if get_ident() != _interrupt.main_thread:
             return function(*arguments)
-        cancel = self.cancel
-        _interrupt.push(cancel)
+        _interrupt.push(self)
         try:
             status = function(*arguments)
         finally:
             _interrupt.pop()
-        if status == _library.CANCELLED and self._error is None and _interrupt.was_late(cancel):
+        if status == _library.CANCELLED and self._error is None and _interrupt.was_late(self):
             self._cancelled.value = 0
             return self._call(function, arguments)
         return status

@@ -12,31 +12,32 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import Callable
+from typing import Any
 
 main_thread = threading.main_thread().ident
 _state = {"watched": False}
-_cancel: list[Callable[[], None]] = []  # what ends the work of the main thread
-_called: list[Callable[[], None] | None] = [None]  # the last of them that the thread has called
+_working: list[Any] = []  # what the main thread has called; the method cancel() ends it
+_cancelled: list[Any] = [None]  # the last of them that the thread has cancelled
+_lock = threading.Lock()
 
 
-def push(cancel: Callable[[], None]) -> None:
-    """Says what ends the call that the main thread is about to make."""
+def push(owner: Any) -> None:
+    """Says whose call the main thread is about to make; owner.cancel() ends it."""
     if not _state["watched"]:
         _watch()
-    _cancel.append(cancel)
+    _working.append(owner)
 
 
-pop = _cancel.pop
+pop = _working.pop
 
 
-def was_late(cancel: Callable[[], None]) -> bool:
-    """Returns whether the call that `cancel` ends was cancelled for an interrupt that was handled before. Where its
+def was_late(owner: Any) -> bool:
+    """Returns whether the call of `owner` was cancelled for an interrupt that was handled before. Where its
     handler is pending, that runs as this function begins, and raises KeyboardInterrupt."""
-    if _called[0] is not cancel:
-        return False
-    _called[0] = None
-    return True
+    with _lock:
+        is_late = _cancelled[0] is owner
+        _cancelled[0] = None
+        return is_late
 
 
 def _watch() -> None:
@@ -61,16 +62,17 @@ def _read(descriptor: int) -> None:
         if not numbers:
             return
         if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            for cancel in _cancel[-1:]:
-                _called[0] = cancel
-                cancel()
+            for owner in _working[-1:]:
+                with _lock:  # was_late() must not come between the two
+                    _cancelled[0] = owner
+                    owner.cancel()
 
 
 def _after_fork() -> None:  # the thread is the parent's, and so is the pipe
     if _state["watched"]:
         signal.set_wakeup_fd(-1)
     _state["watched"] = False
-    _cancel.clear()
+    _working.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -144,14 +144,13 @@ class Session:
             if status:
                 raise_last(status)
             return
-        cancel = self.cancel
-        _interrupt.push(cancel)
+        _interrupt.push(self)
         try:
             status = function(self.handle, self._function, inputs, num_inputs, outputs, num_outputs)
         finally:
             _interrupt.pop()
         if status:
-            if status == _library.CANCELLED and _interrupt.was_late(cancel):
+            if status == _library.CANCELLED and _interrupt.was_late(self):
                 return self._call_on(function, inputs, num_inputs, outputs, num_outputs)
             raise_last(status)
 

@@ -5,7 +5,7 @@ import ctypes as c
 import os
 from typing import Any, Mapping, Sequence
 
-from . import _library
+from . import _interrupt, _library
 from ._library import encoded, lib, text
 from ._session import Session
 from .errors import UsageError, check
@@ -105,6 +105,7 @@ class Model:
     def cancel(self) -> None:
         """Ends the runs that are in progress on other threads after the kernels that they are in: they raise
         Cancelled. Later runs are not concerned."""
+        _interrupt._cancelled[0] = None  # this is no late interrupt
         for session in list(self._sessions):
             session.cancel()
 
