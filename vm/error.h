@@ -18,6 +18,11 @@ struct RuntimeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Memory is short, or more than the host allows.
+struct OutOfMemory : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+
 // The host ended the run (Session::cancel).
 struct Cancelled : RuntimeError {
   using RuntimeError::RuntimeError;

@@ -170,6 +170,7 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
     std::string place = frame->place_of(pc);
     if (place.empty()) throw;
     if (dynamic_cast<const ShapeError*>(&error)) throw PlacedError<ShapeError>(place + error.what());
+    if (dynamic_cast<const OutOfMemory*>(&error)) throw PlacedError<OutOfMemory>(place + error.what());
     throw PlacedError<RuntimeError>(place + error.what());
   }
   Value result = std::move(frame->result);
