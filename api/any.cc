@@ -49,10 +49,11 @@ relaxc_status relaxc_any_tensor(const DLTensor* tensor, relaxc_any** value) {
   });
 }
 relaxc_status relaxc_any_dlpack(DLManagedTensor* tensor, relaxc_any** value) {
+  std::shared_ptr<DLManagedTensor> owner(tensor, [](DLManagedTensor* managed) {
+    if (managed && managed->deleter) managed->deleter(managed);
+  });
   return make_value(value, [&]() -> Value {
-    std::shared_ptr<DLManagedTensor> owner(&given(tensor, "tensor"), [](DLManagedTensor* managed) {
-      if (managed->deleter) managed->deleter(managed);
-    });
+    given(tensor, "tensor");
     Tensor own = tensor_of(tensor->dl_tensor, "the tensor");
     return own.owner() ? own : Tensor::view(own.shape(), own.dtype(), own.raw(), owner);
   });
@@ -60,7 +61,8 @@ relaxc_status relaxc_any_dlpack(DLManagedTensor* tensor, relaxc_any** value) {
 relaxc_status relaxc_any_strings(const char* const* strings, const size_t* lengths, const int64_t* shape, int32_t rank,
                                  relaxc_any** value) {
   return make_value(value, [&]() -> Value {
-    if (rank < 0 || (rank > 0 && shape == nullptr)) fail_usage("rank is {} and shape {}", rank, fmt::ptr(shape));
+    if (rank < 0 || (rank > 0 && shape == nullptr))
+      fail_usage("rank is {}{}", rank, shape ? "" : ", with a null pointer as the shape");
     std::vector<int64_t> dims(shape, shape + rank);
     std::optional<int64_t> count = relaxc::element_count(dims);
     if (!count) fail_usage("a dim of the shape is negative, or there are too many elements");
@@ -81,24 +83,27 @@ relaxc_status relaxc_any_double(double number, relaxc_any** value) {
 }
 relaxc_status relaxc_any_shape(const int64_t* dims, int32_t num_dims, relaxc_any** value) {
   return make_value(value, [&] {
-    if (num_dims < 0 || (num_dims > 0 && dims == nullptr)) fail_usage("there are {} dims at a null pointer", num_dims);
+    check_count(num_dims, dims, "dims");
     return Value(relaxc::vm::Shape(dims, dims + num_dims));
   });
 }
 relaxc_status relaxc_any_string(const char* text, size_t length, relaxc_any** value) {
-  return make_value(value, [&] { return Value(std::string(&given(text, "text"), length)); });
+  return make_value(value,
+                    [&] { return Value(length == 0 ? std::string() : std::string(&given(text, "text"), length)); });
 }
 relaxc_status relaxc_any_of(relaxc_kind kind, const relaxc_any* const* items, int32_t num_items, relaxc_any** value) {
   return make_value(value, [&]() -> Value {
-    if (num_items < 0 || (num_items > 0 && items == nullptr))
-      fail_usage("there are {} items at a null pointer", num_items);
+    check_count(num_items, items, "items");
     std::vector<Value> values;
     for (int32_t i = 0; i < num_items; ++i) values.push_back(given(items[i], "an item").value);
     if (kind == RELAXC_TUPLE) return relaxc::vm::Tuple(std::move(values));
     if (kind == RELAXC_SEQUENCE) return relaxc::vm::Sequence{relaxc::vm::Tuple(std::move(values))};
     if (kind != RELAXC_MAP) fail_usage("kind {} has no items", static_cast<int>(kind));
     if (values.size() != 2) fail_usage("a map has two items, keys and values, got {}", values.size());
-    return relaxc::vm::Map::of(values[0].tensor(), values[1].tensor());
+    const Tensor *keys = values[0].get_if<Tensor>(), *entries = values[1].get_if<Tensor>();
+    if (!keys || !entries)
+      fail_usage("keys and values of a map are tensors, got {} and {}", describe(values[0]), describe(values[1]));
+    return relaxc::vm::Map::of(*keys, *entries);
   });
 }
 
@@ -118,13 +123,19 @@ const char* relaxc_any_describe(relaxc_any* value) {
   return status == RELAXC_OK ? value->description.c_str() : "";
 }
 relaxc_status relaxc_any_get_tensor(const relaxc_any* value, DLManagedTensor** tensor) {
-  return read_value<Tensor>(value, "a tensor", [&](const Tensor& own) { given(tensor, "tensor") = own.to_dlpack(); });
+  return read_value<Tensor>(value, "a tensor", [&](const Tensor& own) {
+    given(tensor, "tensor") = nullptr;
+    if (own.dtype().is_string()) fail_usage("the value is {}; read strings by relaxc_any_get_string", describe(own));
+    *tensor = own.to_dlpack();
+  });
 }
 relaxc_status relaxc_any_get_shape(const relaxc_any* value, const int64_t** dims, int32_t* num_dims,
                                    DLDataType* dtype) {
   return call([&] {
     const Value& own = given(value, "value").value;
     const Tensor* tensor = own.get_if<Tensor>();
+    if (!tensor && own.kind() != relaxc::vm::ValueKind::kShape)
+      fail_usage("the value is {}, expected a tensor or a shape", describe(own));
     const relaxc::vm::Shape& shape = tensor ? tensor->shape() : own.shape();
     if (dims) *dims = shape.data();
     if (num_dims) *num_dims = static_cast<int32_t>(shape.size());

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <mutex>
 
 #include "api/compiler.h"
 #include "api/handles.h"
@@ -14,43 +15,53 @@ namespace {
 
 constexpr const char *kCompilerFile = "librelaxc_compiler.so", *kEntry = "relaxc_compiler_entry";
 
+// Returns whether memory of the process comes from elsewhere than the C library.
+bool has_own_allocator() {
+  void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (!libc) return true;
+  bool result =
+      dlsym(RTLD_DEFAULT, "malloc") != dlsym(libc, "malloc") || dlsym(RTLD_DEFAULT, "free") != dlsym(libc, "free");
+  dlclose(libc);
+  // operator new(size_t), which a host may replace by itself
+  Dl_info owner{};
+  void* operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
+  bool is_standard = !operator_new || (dladdr(operator_new, &owner) != 0 && owner.dli_fname &&
+                                       std::string_view(owner.dli_fname).find("libstdc++") != std::string_view::npos);
+  return result || !is_standard;
+}
+
 // Opens the compiler beside this library, or as the dynamic linker finds it. With RTLD_DEEPBIND its symbols, and those
-// of its libraries, are its own: the host may have other versions of protobuf and LLVM.
-void* open_compiler(std::string& problem) {
+// of its libraries, are its own: the host may have other versions of protobuf and LLVM. Then it would not see a host's
+// allocator (a sanitizer's, too), but get memory of it from the C library, so that such a host has to share its
+// symbols.
+relaxc_compiler_entry_type open_compiler() {
   Dl_info self{};
   std::vector<std::string> paths;
   if (dladdr(reinterpret_cast<void*>(&relaxc_version), &self) != 0 && self.dli_fname)
     paths.push_back((std::filesystem::path(self.dli_fname).parent_path() / kCompilerFile).string());
   paths.emplace_back(kCompilerFile);
-  int flags = RTLD_NOW | RTLD_LOCAL;
-#if !defined(__SANITIZE_ADDRESS__)
-  flags |= RTLD_DEEPBIND;
-#endif
+  const int flags = RTLD_NOW | RTLD_LOCAL | (has_own_allocator() ? 0 : RTLD_DEEPBIND);
+  std::string problem;
   for (const std::string& path : paths) {
-    if (void* handle = dlopen(path.c_str(), flags)) return handle;
+    void* handle = dlopen(path.c_str(), flags);
+    if (void* entry = handle ? dlsym(handle, kEntry) : nullptr)
+      return reinterpret_cast<relaxc_compiler_entry_type>(entry);
     const char* reason = dlerror();
-    if (problem.empty()) problem = reason ? reason : "";
+    if (problem.empty()) problem = reason ? reason : path + " is not the compiler of relaxc";
   }
-  return nullptr;
+  fail_unsupported({},
+                   "the compiler cannot be opened ({}); install {} beside the runtime, or compile the model elsewhere "
+                   "with 'relaxc compile' and load the artifact",
+                   problem, kCompilerFile);
 }
 
+// Opens it once; a failure is tried again.
 relaxc_compiler_entry_type entry() {
-  struct Opened {
-    relaxc_compiler_entry_type entry = nullptr;
-    std::string problem;
-  };
-  static const Opened kOpened = [] {
-    Opened opened;
-    if (void* handle = open_compiler(opened.problem))
-      opened.entry = reinterpret_cast<relaxc_compiler_entry_type>(dlsym(handle, kEntry));
-    return opened;
-  }();
-  if (!kOpened.entry)
-    fail_unsupported({},
-                     "the compiler is not installed beside the runtime ({}); compile the model elsewhere with "
-                     "'relaxc compile', and load the artifact",
-                     kOpened.problem);
-  return kOpened.entry;
+  static std::mutex mutex;
+  static relaxc_compiler_entry_type opened = nullptr;
+  std::lock_guard lock(mutex);
+  if (!opened) opened = open_compiler();
+  return opened;
 }
 
 // What the compiler tells.
@@ -109,7 +120,9 @@ Heard compile(relaxc_compiler_request request, const relaxc_compile_options* opt
 // A folder for one artifact, which is mapped and needs no name afterwards.
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "relaxc-XXXXXX").string()) {
+  TemporaryFolder() {
+    const char* parent = std::getenv("TMPDIR");
+    path_ = std::string(parent && *parent ? parent : "/tmp") + "/relaxc-XXXXXX";
     if (!mkdtemp(path_.data())) throw_runtime_error("cannot make a folder '{}': {}", path_, std::strerror(errno));
   }
   ~TemporaryFolder() {
@@ -134,6 +147,7 @@ relaxc_program* compiled(relaxc_compiler_request request, const relaxc_compile_o
 }
 
 relaxc_compiler_request request_for(const void* bytes, size_t num_bytes, const char* name) {
+  if (bytes == nullptr && num_bytes > 0) fail_usage("bytes is a null pointer");
   return {.path = &given(name, "name"), .bytes = bytes ? bytes : "", .num_bytes = num_bytes};
 }
 

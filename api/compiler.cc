@@ -1,7 +1,12 @@
 // librelaxc_compiler.so: a request of api/compile.cc, done by the C++ API.
 #include "api/compiler.h"
 
+#include <dlfcn.h>
+#include <signal.h>
+
 #include <algorithm>
+#include <array>
+#include <mutex>
 
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
@@ -57,6 +62,40 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   return settings;
 }
 
+// LLVM takes over signals of the process when it first writes a file. This gives them back to the host at the end of
+// the compilation, the last one of those that overlap.
+class HostSignals {
+ public:
+  HostSignals() {
+    std::lock_guard lock(mutex_);
+    if (compilations_++ > 0) return;
+    for (int signal = 1; signal < kSignals; ++signal) sigaction(signal, nullptr, &saved_[static_cast<size_t>(signal)]);
+  }
+  ~HostSignals() {
+    std::lock_guard lock(mutex_);
+    if (--compilations_ > 0) return;
+    for (int signal = 1; signal < kSignals; ++signal) {
+      struct sigaction now{};
+      if (sigaction(signal, nullptr, &now) == 0 && is_of_llvm(now))
+        sigaction(signal, &saved_[static_cast<size_t>(signal)], nullptr);
+    }
+  }
+  HostSignals(const HostSignals&) = delete;
+  HostSignals& operator=(const HostSignals&) = delete;
+
+ private:
+  static bool is_of_llvm(const struct sigaction& action) {
+    void* handler = reinterpret_cast<void*>(action.sa_handler);
+    Dl_info found{};
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN || dladdr(handler, &found) == 0) return false;
+    return std::string_view(found.dli_fname).find("LLVM") != std::string_view::npos;
+  }
+  static constexpr int kSignals = 32;
+  static inline std::mutex mutex_;
+  static inline int compilations_ = 0;
+  static inline std::array<struct sigaction, kSignals> saved_{};
+};
+
 void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& reply) {
   const CompileSettings settings = settings_of(request);
   if (request.artifact && request.may_be_cached) {
@@ -103,6 +142,7 @@ extern "C" RELAXC_API int32_t relaxc_compiler_entry(const relaxc_compiler_reques
                                                     const relaxc_compiler_reply* reply) {
   using namespace relaxc;
   try {
+    api::HostSignals signals;
     api::work(*request, *reply);
     return RELAXC_OK;
   } catch (const CompileError& error) {

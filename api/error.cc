@@ -36,6 +36,8 @@ relaxc_status note_error() noexcept {
       return note_error(unsupported ? RELAXC_UNSUPPORTED : RELAXC_INVALID, error.what(), error.diagnostics());
     } catch (const Cancelled& error) {
       return note_error(RELAXC_CANCELLED, error.what(), {});
+    } catch (const OutOfMemory& error) {
+      return note_error(RELAXC_OUT_OF_MEMORY, error.what(), {});
     } catch (const RuntimeError& error) {
       return note_error(RELAXC_RUN_FAILED, error.what(), {});
     } catch (const UsageError& error) {
@@ -45,8 +47,12 @@ relaxc_status note_error() noexcept {
     } catch (const std::exception& error) {
       return note_error(RELAXC_INTERNAL, error.what(), {});
     }
-  } catch (...) {  // memory is too short for the message, or the host's callback threw something else
-    return RELAXC_INTERNAL;
+  } catch (const std::bad_alloc&) {  // memory is too short for the message
+    last_error.message.clear();
+    last_error.diagnostics.clear();
+    return RELAXC_OUT_OF_MEMORY;
+  } catch (...) {
+    return note_error(RELAXC_INTERNAL, "a callback of the host threw an exception, which it must not", {});
   }
 }
 

@@ -78,6 +78,9 @@ class Declarations {
   const std::vector<relaxc_value_info>* infos_ = nullptr;
 };
 
+// Returns the function of a name, null for the default one. An unknown one is a UsageError.
+const vm::Function& function_of(const Program& program, const char* name);
+
 DLDataType dlpack_dtype(DType dtype);
 // Dtype and shape of a tensor that has passed the checks; tensors of later runs with the same ones share them.
 struct Form {

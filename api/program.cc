@@ -12,6 +12,14 @@
 
 namespace relaxc::api {
 
+const vm::Function& function_of(const Program& program, const char* name) {
+  try {
+    return program.function(name ? name : "");
+  } catch (const RuntimeError& error) {
+    fail_usage("{}", error.what());
+  }
+}
+
 DLDataType dlpack_dtype(DType dtype) {
   if (dtype.is_string()) return {RELAXC_STRING_CODE, 64, 1};
   return {static_cast<uint8_t>(dlpack_code(dtype)), dtype.bits, dtype.lanes};
@@ -106,12 +114,7 @@ relaxc_program::relaxc_program(relaxc::Program loaded) : program(std::move(loade
 }
 
 const relaxc_program::Function& relaxc_program::function(const char* name) const {
-  const relaxc::vm::Function* found = nullptr;
-  try {
-    found = &program.function(name ? name : "");
-  } catch (const relaxc::RuntimeError& error) {
-    fail_usage("{}", error.what());
-  }
+  const relaxc::vm::Function* found = &function_of(program, name);
   return functions[static_cast<size_t>(found - program.executable().functions.data())];
 }
 

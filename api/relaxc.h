@@ -17,7 +17,11 @@
  * last call that failed. No exception and no type of C++ crosses this interface.
  *
  * Structs of options begin with their size, so that a host that was built with this header runs with later libraries:
- * use relaxc_..._init, or set `size` and fill the rest with zeros. Members that are zero have the default. */
+ * set `size`, and fill the rest with zeros. Members that are zero have the default. The other structs never change.
+ *
+ * Callbacks must not throw exceptions, nor run the session whose run calls them. After fork() a child may load programs
+ * and make sessions of its own; sessions of its parent that have run with several threads are for the parent only, and
+ * so is the compiler where the parent has compiled. A host that includes a dlpack.h of its own does so before this. */
 #ifndef RELAXC_RELAXC_H_
 #define RELAXC_RELAXC_H_
 #include <stddef.h>
@@ -45,9 +49,9 @@ typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
                              RELAXC_UNSUPPORTED = 3, /* the model may be right, but relaxc cannot compile it yet */
                              RELAXC_RUN_FAILED =
                                  4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
-                             RELAXC_CANCELLED = 5, /* relaxc_session_cancel, or `cancelled` of a compilation */
-                             RELAXC_OUT_OF_MEMORY = 6,
-                             RELAXC_INTERNAL = 7 /* a bug of relaxc */
+                             RELAXC_CANCELLED = 5,     /* relaxc_session_cancel, or `cancelled` of a compilation */
+                             RELAXC_OUT_OF_MEMORY = 6, /* the allocator, memory_limit, or the system */
+                             RELAXC_INTERNAL = 7       /* a bug of relaxc */
 } relaxc_status;
 
 /* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. */
@@ -78,7 +82,8 @@ typedef struct relaxc_load_options {
   int32_t trust_contents; /* 1: nothing is compared with its hash */
 } relaxc_load_options;
 
-/* Loads an artifact of relaxc_compile_to_file or `relaxc compile`. Weights are mapped, neither copied nor read. Load
+/* Loads an artifact of relaxc_compile_to_file or `relaxc compile`. Code and tables are compared with their hash here;
+ * weights are mapped, not copied, and compared with theirs by the first run. Load
  * artifacts of trusted origin only: they contain machine code. */
 RELAXC_API relaxc_status relaxc_load(const char* path, const relaxc_load_options* options, relaxc_program** program);
 /* Loads an artifact from memory: downloaded, or linked into the program. The bytes are copied once. */
@@ -200,7 +205,7 @@ RELAXC_API void relaxc_session_profile(relaxc_session* session, relaxc_profiler 
 /* ---- Runs on tensors
  *
  * Inputs are the host's memory, lent for the call, and are not copied where they are dense and row-major; strided ones
- * (`strides` in elements, none negative or zero strides are taken too) are copied. Dims may change from run to run. */
+ * (`strides` in elements; zero and negative ones are taken, too) are copied. Dims may change from run to run. */
 
 /* Writes the results to the host's tensors, whose shapes and dtypes must be those of the results. Kernels write there
  * directly where the tensor is dense. */
@@ -276,13 +281,13 @@ typedef struct relaxc_compile_options {
   int32_t num_dims;
   const char* const* kernels; /* files of kernels and of schedules (docs/own-kernels.md) */
   int32_t num_kernels;
-  int32_t num_threads; /* that compile; 0: all cores */
-  int32_t opt_level;   /* 1 to 3, of machine code; 0: the default, 2 */
+  int32_t num_threads;   /* that compile; 0: all cores */
+  int32_t opt_level;     /* 1 to 3, of machine code; 0: the default, 2 */
   double winograd_error; /* the most error of Winograd's algorithm, as a multiple of that of direct sums: 0 is the
                             default, 2; negative: all convolutions are direct */
-  const char* cache;   /* of relaxc_compile: the folder that keeps compiled models; NULL: that of the command line
-                          (RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none */
-  relaxc_logger log;   /* NULL: warnings are dropped */
+  const char* cache;     /* of relaxc_compile: the folder that keeps compiled models; NULL: that of the command line
+                            (RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none */
+  relaxc_logger log;     /* NULL: warnings are dropped */
   relaxc_progress progress;
   void* user;                        /* of both callbacks */
   const volatile int32_t* cancelled; /* the host makes it 1, on any thread, to end the compilation with

@@ -139,12 +139,25 @@ struct relaxc_session {
   std::vector<relaxc::Tensor> inputs, outputs;  // of a run, kept for their memory
   std::vector<Form> input_forms, output_forms;  // of the last run
 
-  struct Scope {
-    relaxc_session& session;
-    ~Scope() {
-      session.inputs.clear();
-      session.outputs.clear();
+  bool runs = false;
+
+  // A run. A callback in it must not begin another.
+  class Scope {
+   public:
+    explicit Scope(relaxc_session& session) : session_(session) {
+      if (session.runs) fail_usage("a run of the session is in progress");
+      session.runs = true;
     }
+    ~Scope() {
+      session_.runs = false;
+      session_.inputs.clear();
+      session_.outputs.clear();
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    relaxc_session& session_;
   };
 };
 
@@ -205,6 +218,28 @@ void take(const DLTensor* tensors, int32_t count, const char* what, std::vector<
   for (size_t i = 0; i < size; ++i) taken.push_back(tensor_of(tensors[i], what, last[i]));
 }
 
+// Returns the function that is to run. Reads no tensor before the counts are right.
+const relaxc::vm::Function& function_for(const relaxc_session& session, const char* name, int32_t num_inputs,
+                                         int32_t num_outputs) {
+  const relaxc::vm::Function& function = function_of(session.session.program(), name);
+  if (std::ssize(function.inputs) != num_inputs)
+    fail_usage("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), num_inputs);
+  auto is_tensor = [](const relaxc::vm::ValueInfo& info) { return info.kind == relaxc::vm::ValueKind::kTensor; };
+  if (std::ranges::all_of(function.outputs, is_tensor) && std::ssize(function.outputs) != num_outputs)
+    fail_usage("function '{}' has {} results, got places for {}", function.name, function.outputs.size(), num_outputs);
+  return function;
+}
+
+// Reads no shape of another rank than the declared one.
+void check_ranks(const DLTensor* inputs, const std::vector<relaxc::vm::ValueInfo>& infos) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (infos[i].kind == relaxc::vm::ValueKind::kTensor && infos[i].dims &&
+        std::ssize(*infos[i].dims) != inputs[i].ndim)
+      relaxc::throw_runtime_error("input '{}': rank is {}, expected {}", infos[i].name, inputs[i].ndim,
+                                  infos[i].dims->size());
+  }
+}
+
 // Returns whether the memory of the result may be the host's.
 bool is_lent(const relaxc_session& session, const relaxc::Tensor& result) {
   return std::ranges::any_of(session.inputs, [&](const relaxc::Tensor& input) {
@@ -219,7 +254,9 @@ bool is_lent(const relaxc_session& session, const relaxc::Tensor& result) {
 relaxc_status relaxc_run_into(relaxc_session* session, const char* function, const DLTensor* inputs, int32_t num_inputs,
                               const DLTensor* outputs, int32_t num_outputs) {
   return call([&] {
-    relaxc_session::Scope scope{given(session, "session")};
+    relaxc_session::Scope scope(given(session, "session"));
+    check_count(num_inputs, inputs, "inputs");
+    check_ranks(inputs, function_for(*session, function, num_inputs, num_outputs).inputs);
     take(inputs, num_inputs, "an input", session->input_forms, session->inputs);
     take(outputs, num_outputs, "an output", session->output_forms, session->outputs);
     session->session.run_into(session->inputs, session->outputs, text_of(function));
@@ -233,9 +270,11 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
 relaxc_status relaxc_run(relaxc_session* session, const char* function, const DLTensor* inputs, int32_t num_inputs,
                          DLManagedTensor** outputs, int32_t num_outputs) {
   return call([&] {
-    relaxc_session::Scope scope{given(session, "session")};
+    relaxc_session::Scope scope(given(session, "session"));
     check_count(num_outputs, outputs, "outputs");
     std::fill_n(outputs, num_outputs, nullptr);
+    check_count(num_inputs, inputs, "inputs");
+    check_ranks(inputs, function_for(*session, function, num_inputs, num_outputs).inputs);
     take(inputs, num_inputs, "an input", session->input_forms, session->inputs);
     std::vector<relaxc::Tensor> results = session->session.run(session->inputs, text_of(function));
     if (std::ssize(results) != num_outputs)
@@ -251,13 +290,14 @@ relaxc_status relaxc_run(relaxc_session* session, const char* function, const DL
 relaxc_status relaxc_run_values(relaxc_session* session, const char* function, const relaxc_any* const* inputs,
                                 int32_t num_inputs, relaxc_any** outputs, int32_t num_outputs) {
   return call([&] {
-    relaxc::Session& own = given(session, "session").session;
+    relaxc_session::Scope scope(given(session, "session"));
     check_count(num_inputs, inputs, "inputs");
     check_count(num_outputs, outputs, "outputs");
     std::fill_n(outputs, num_outputs, nullptr);
+    function_for(*session, function, num_inputs, num_outputs);
     std::vector<relaxc::vm::Value> values;
     for (int32_t i = 0; i < num_inputs; ++i) values.push_back(given(inputs[i], "an input").value);
-    const relaxc::vm::Value result = own.run_values(values, text_of(function));
+    const relaxc::vm::Value result = session->session.run_values(values, text_of(function));
     std::vector<std::unique_ptr<relaxc_any>> owned;
     auto add_parts = [&](auto& self, const relaxc::vm::Value& value) -> void {  // NOLINT: kMaxTupleDepth
       const auto* tuple = value.get_if<relaxc::vm::Tuple>();

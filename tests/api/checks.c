@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,13 @@ static void check_errors(void) {
   DLTensor x = floats(in, 2, shape), y = floats(out, 2, fitting);
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_RUN_FAILED && MESSAGE_HAS("input 'x': dim 1 is 3"));
   DLTensor two[2] = {y, y};
-  EXPECT(relaxc_run_into(session, NULL, two, 2, &y, 1) != RELAXC_OK && MESSAGE_HAS("takes 1 inputs, got 2"));
+  EXPECT(relaxc_run_into(session, NULL, two, 2, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("takes 1 inputs, got 2"));
+  EXPECT(relaxc_run_into(session, NULL, &y, INT32_MAX, &y, 1) == RELAXC_USAGE);
+  EXPECT(relaxc_run_into(session, "other", &y, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("'other' does not exist"));
+  EXPECT(relaxc_run_into(session, NULL, &y, 1, two, 2) == RELAXC_USAGE && MESSAGE_HAS("1 results, got places for 2"));
+  DLTensor deep = y;
+  deep.ndim = 1000000;
+  EXPECT(relaxc_run_into(session, NULL, &deep, 1, &y, 1) == RELAXC_RUN_FAILED && MESSAGE_HAS("input 'x': rank"));
   EXPECT(relaxc_run_into(session, NULL, NULL, 1, &y, 1) == RELAXC_USAGE);
   EXPECT(relaxc_run_into(NULL, NULL, &y, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("session is a null pointer"));
   x.shape = negative;
@@ -109,7 +116,6 @@ static void check_errors(void) {
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("device type 2"));
   DLManagedTensor* results[2] = {&(DLManagedTensor){.deleter = NULL}, NULL};
   EXPECT(relaxc_run(session, NULL, &y, 1, results, 2) == RELAXC_USAGE && results[0] == NULL);
-  EXPECT(MESSAGE_HAS("1 results, got places for 2"));
   relaxc_session_release(session);
   relaxc_program_release(program);
 
@@ -139,6 +145,10 @@ static void check_errors(void) {
   options = (relaxc_compile_options){.size = sizeof options, .num_threads = -1};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   EXPECT(relaxc_compile_memory(NULL, 0, "m.onnx", NULL, &none) == RELAXC_INVALID);
+  EXPECT(relaxc_compile_memory(NULL, 100000000, "m.onnx", NULL, &none) == RELAXC_USAGE);
+  const int32_t cancelled = 1;
+  options = (relaxc_compile_options){.size = sizeof options, .cancelled = &cancelled};
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_CANCELLED && none == NULL);
   relaxc_program_release(NULL);
   relaxc_session_release(NULL);
   relaxc_any_release(NULL);
@@ -286,12 +296,15 @@ static void run_here(void* user, relaxc_task task, void* closure, int workers) {
   ++tasks;
   task(closure, 0);
 }
-static int records = 0;
+static int records = 0, inner = -1;
+static relaxc_session* to_run = NULL;
 static relaxc_session* to_cancel = NULL;
 static void count_record(void* user, const relaxc_kernel_record* record) {
   EXPECT(user == &records && record->size == sizeof *record && record->kernel[0] != 0 && record->duration_ns >= 0);
   ++records;
   relaxc_session_cancel(to_cancel);
+  DLManagedTensor* result = NULL;
+  if (to_run) inner = (int)relaxc_run(to_run, NULL, NULL, 0, &result, 1);
 }
 
 static void check_host_parts(void) {
@@ -321,6 +334,10 @@ static void check_host_parts(void) {
   relaxc_session_profile(session, count_record, &records);
   EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OK && records >= 2);
   result->deleter(result);
+  to_run = session; /* a run inside of a run */
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OK && inner == RELAXC_USAGE);
+  result->deleter(result);
+  to_run = NULL;
   records = 0;
   to_cancel = session;
   EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_CANCELLED && records == 1 && result == NULL);
@@ -332,11 +349,34 @@ static void check_host_parts(void) {
   EXPECT(live == 0);
   options.memory_limit = 1000;
   session = session_of(program, &options);
-  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_RUN_FAILED && MESSAGE_HAS("the limit is 1000"));
+  EXPECT(relaxc_run(session, NULL, inputs, 2, &result, 1) == RELAXC_OUT_OF_MEMORY && MESSAGE_HAS("the limit is 1000"));
   relaxc_session_release(session);
   options.num_threads = -3;
   EXPECT(relaxc_session_new(program, &options, &session) == RELAXC_USAGE && session == NULL);
   relaxc_program_release(program);
+}
+
+static void* no_memory(void* user, size_t bytes, size_t alignment) {
+  return (void)user, (void)bytes, (void)alignment, NULL;
+}
+static void check_short_memory(void) {
+  relaxc_program* program = compiled(TWICE);
+  const relaxc_allocator allocator = {no_memory, count_free, NULL};
+  relaxc_session_options options = {.size = sizeof options, .allocator = &allocator};
+  relaxc_session* session = session_of(program, &options);
+  float in[2] = {1, 2};
+  int64_t shape[2] = {1, 2};
+  DLTensor x = floats(in, 2, shape);
+  DLManagedTensor* result = NULL;
+  EXPECT(relaxc_run(session, NULL, &x, 1, &result, 1) == RELAXC_OUT_OF_MEMORY && result == NULL);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+}
+
+static int signals = 0;
+static void count_signal(int signal) { signals += signal == SIGUSR1; }
+static void check_signals(void) {
+  EXPECT(raise(SIGUSR1) == 0 && signals == 1); /* the handler of before the first compilation */
 }
 
 struct caller {
@@ -383,12 +423,15 @@ int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: api_checks FOLDER\n"), 100;
   EXPECT(relaxc_api_version() == RELAXC_API_VERSION && relaxc_version()[0] != 0);
   EXPECT(strcmp(relaxc_error_message(), "") == 0 && relaxc_error_count() == 0);
+  signal(SIGUSR1, count_signal);
   check_declarations();
   check_runs();
   check_errors();
   check_files(argv[1]);
   check_values();
   check_host_parts();
+  check_short_memory();
+  check_signals();
   check_threads();
   if (failures == 0) printf("all right\n");
   return failures < 100 ? failures : 99;

@@ -1,13 +1,27 @@
 // A host that has the libraries which relaxc uses already, in versions of its own. Usage: crowded MODEL
 //
 // Without POISONED it reads the model by ONNX and protobuf itself, and has other versions of LLVM opened for all. With
-// POISONED it exports functions of protobuf and LLVM by their names, which end the process when they are called.
+// POISONED it exports functions of protobuf and LLVM by their names, which end the process when they are called. With
+// OWN_ALLOCATOR it replaces operator new.
 #include <dlfcn.h>
 #include <relaxc/relaxc.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <new>
+
+#ifdef OWN_ALLOCATOR
+// Memory that free() of the C library does not take back.
+void* operator new(std::size_t bytes) {
+  char* memory = static_cast<char*>(std::malloc(bytes + 64));
+  return memory ? memory + 64 : throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  if (memory) std::free(static_cast<char*>(memory) - 64);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+#endif
 
 #ifdef POISONED
 #define POISON(name, symbol)                                 \

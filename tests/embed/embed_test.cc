@@ -104,7 +104,8 @@ TEST_CASE("a program with other versions of what relaxc uses runs beside it", "[
   must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
   fs::remove_all(project);
   fs::create_directories(project);
-  for (const char* flags : {"-DONNX_ML=1 -DONNX_NAMESPACE=onnx -lonnx -lonnx_proto -lprotobuf", "-DPOISONED"}) {
+  for (const char* flags : {"-DONNX_ML=1 -DONNX_NAMESPACE=onnx -lonnx -lonnx_proto -lprotobuf", "-DPOISONED",
+                            "-DOWN_ALLOCATOR -DONNX_ML=1 -DONNX_NAMESPACE=onnx -lonnx -lonnx_proto -lprotobuf"}) {
     must_run({"sh", "-c",
               fmt::format("lib=$(dirname $(find {2} -name librelaxc.so)); c++ -std=c++20 {0}/tests/embed/crowded.cc -o "
                           "{1}/crowded -I{2}/include -L$lib -lrelaxc -Wl,-rpath,$lib -rdynamic -ldl {3}",
