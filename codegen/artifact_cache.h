@@ -43,9 +43,9 @@ CachedProgram load_cached(const std::string& path, const CompileSettings& settin
 std::string default_cache_folder();
 
 struct CachedArtifact {
-  std::string path, model, target;
+  std::string path = {}, model = {}, target = {};
   uint64_t bytes = 0;
-  std::chrono::system_clock::time_point last_use;
+  std::chrono::system_clock::time_point last_use = {};
 };
 // Returns the artifacts in the folder, the one that was used last first.
 std::vector<CachedArtifact> cached_artifacts(const std::string& folder);
