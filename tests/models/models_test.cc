@@ -130,8 +130,8 @@ TEST_CASE("an own rule for residual blocks changes these kernels of ResNet-18 al
     return test::run_program(words, 300);
   };
   const std::string file = (model / "model.onnx").string();
-  test::Outcome right = run({"run", file, "--test-data", (model / "test_data_set_0").string(), "--atol", "1e-4",
-                             "--winograd-error", "0"});
+  test::Outcome right = run(
+      {"run", file, "--test-data", (model / "test_data_set_0").string(), "--atol", "1e-4", "--winograd-error", "0"});
   INFO(right.err);
   CHECK(right.exit_code == 0);
   CHECK(test::contains(right.err, "schedule rule 'tile_residual' is applied to 'fused_conv2d_add_add_relu'"));
