@@ -39,10 +39,20 @@ using vm::ContentHash;
 
 constexpr const char* kKeyOfCache = "cache_key";  // of Executable::metadata
 
+// Returns whether the path is a regular file, as the cache writes them, and not a link to one.
+bool is_own_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() == fs::file_type::regular;
+}
+// Removes what else has the name, so that it is not written to.
+void make_way(const std::string& path) {
+  std::error_code ignored;
+  if (!is_own_file(path)) fs::remove(path, ignored);
+}
+
 // Reads a file of a few lines; nullopt where there is none.
 std::optional<std::vector<std::string>> read_lines(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  if (!is_own_file(path)) return std::nullopt;
   const std::string text = read_text(path);
   return map_each(parts_of(text, '\n'), [](std::string_view line) { return std::string(line); });
 }
@@ -117,7 +127,8 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
   ContentHash hash;
   hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
   hash.add(split_text_path(path).module).add(settings.passes).add(function);
-  hash.add(fmt::format("{} {} {} {} {}", opt_level, winograd_error, static_cast<int>(gather), check_bounds, settings.strict));
+  hash.add(fmt::format("{} {} {} {} {}", opt_level, winograd_error, static_cast<int>(gather), check_bounds,
+                       settings.strict));
   for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
   auto add_types = [&](const std::map<std::string, Type>& types) {
     hash.add(fmt::format("{} types", types.size()));
@@ -143,11 +154,14 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
 
 // Returns the files beside a text that it reads constants from; nullopt where that is not plain to see.
 std::optional<std::vector<std::string>> files_beside_text(const std::string& text, const std::string& path) {
-  constexpr std::string_view kCall = "load_safetensors(";
+  constexpr std::string_view kCall = "load_safetensors";
   std::vector<std::string> files;
   for (size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at)) {
-    at += kCall.size();
-    const char quote = at < text.size() ? text[at] : '\0';
+    at = text.find_first_not_of(" \t", at + kCall.size());
+    if (at == std::string::npos || text[at] != '(') return std::nullopt;
+    at = text.find_first_not_of(" \t", at + 1);
+    if (at == std::string::npos) return std::nullopt;
+    const char quote = text[at];
     const size_t end = text.find(quote, at + 1);
     const bool is_plain = (quote == '"' || quote == '\'') && end != std::string::npos;
     const std::string name = is_plain ? text.substr(at + 1, end - at - 1) : "";
@@ -225,8 +239,7 @@ class Entry {
 
   // Returns the program where it is there, after telling what its compilation said.
   std::optional<Program> load(const LoadOptions& options) const {
-    std::error_code ignored;
-    if (key_.empty() || !fs::exists(artifact(), ignored)) return std::nullopt;
+    if (key_.empty() || !is_own_file(artifact())) return std::nullopt;
     try {
       check_folder(cache_.folder);
       Program program = Program::load(artifact(), options);
@@ -257,6 +270,8 @@ class Entry {
       make_private_folder(cache_.folder);
       check_folder(cache_.folder);
       key_ = key_with(*others);
+      if (key_.empty()) return std::nullopt;
+      for (const std::string& path : {at(key_, "info"), artifact(), at(model_key_, "files")}) make_way(path);
       module.set_metadata(kKeyOfCache, key_);
       std::string info = fmt::format("model {}\ntarget {}\n",
                                      printable(fs::absolute(path_).string(), std::string::npos), module.target().cpu);

@@ -265,7 +265,8 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
     context.progress = nullptr;
-    const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing")};
+    const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing"),
+                           tables.find_pass("place_parts")};
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }
   guarded([] { return "code generation"; }, [&] { result.generate(settings); });

@@ -100,8 +100,11 @@ Expr decompose_join(const OpCall& op, Builder& b) {
   std::vector<Expr> flat;
   const Tuple* tensors = op.arg(0).as<Tuple>();
   if (!tensors) op.fail("a tuple value as an argument; run spread_tuples before");
-  for (const Expr& tensor : tensors->items)
-    flat.push_back(b.op("reshape", {tensor, shape_expr({product(*known_shape(tensor.type()))})}));
+  for (const Expr& tensor : tensors->items) {
+    const std::vector<Expr>* shape = known_shape(tensor.type());
+    if (!shape) op.fail("tensors must have known shapes");
+    flat.push_back(b.op("reshape", {tensor, shape_expr({product(*shape)})}));
+  }
   return b.op("reshape", {b.op("concat", {tuple(std::move(flat))}, ConcatAttrs{.axis = 0}), op.arg(1)});
 }
 

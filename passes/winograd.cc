@@ -181,7 +181,7 @@ struct Images {
   double number, height, width;
 };
 Images images_of(const std::vector<Expr>& out) {
-  return {static_cast<double>(as_int(out[0]).value_or(1)), guessed_elements({out[2]}), guessed_elements({out[3]})};
+  return {static_cast<double>(as_int(out[0]).value_or(1)), guessed_extent(out[2]), guessed_extent(out[3])};
 }
 
 // Returns the cycles of `patches` products with a weight of so many elements. While one panel of it is used the next

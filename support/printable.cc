@@ -72,6 +72,21 @@ std::string python_string(std::string_view text) {
   }
   return printable(result, std::string::npos) + "\"";
 }
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  while (!text.empty()) {
+    Character character = decode_first(text);
+    std::string_view bytes = text.substr(0, character.bytes);
+    text.remove_prefix(character.bytes);
+    if (bytes == "\"" || bytes == "\\") result += '\\';
+    constexpr uint32_t kReplacement = 0xfffd;
+    if (is_harmless(character))
+      result += bytes;
+    else  // all of them have four digits
+      result += fmt::format("\\u{:04x}", character.valid ? character.code : kReplacement);
+  }
+  return result + "\"";
+}
 std::string printable_lines(std::string_view text) { return escaped(text, "\n\t", std::string::npos); }
 
 }  // namespace relaxc

@@ -17,4 +17,8 @@ std::string printable_lines(std::string_view text);
 // Returns the text on one line as a Python string in double quotes; it is not cut.
 std::string python_string(std::string_view text);
 
+// Returns the text as a string of JSON, in double quotes, that is safe for a terminal: what printable() escapes is
+// written as "\u202e", and bytes that are not UTF-8 as "\ufffd".
+std::string json_string(std::string_view text);
+
 }  // namespace relaxc

@@ -6,23 +6,11 @@
 #include <cmath>
 
 #include "support/joined.h"
+#include "support/printable.h"
 
 namespace relaxc::tools {
 
 namespace {
-
-std::string quoted_json(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
 
 // Prints a list of records as a table without a head, whose columns are as wide as their widest field.
 std::string table_of(const ReportList& rows) {
@@ -90,7 +78,7 @@ std::string ReportValue::text() const {
 }
 
 std::string ReportValue::json() const {
-  if (const auto* text = as<std::string>()) return quoted_json(*text);
+  if (const auto* text = as<std::string>()) return json_string(*text);
   if (const auto* list = as<ReportList>()) return fmt::format("[{}]", joined(*list, &ReportValue::json));
   if (const auto* report = as<Report>()) return report->json();
   if (const auto* flag = as<bool>()) return *flag ? "true" : "false";
@@ -119,7 +107,7 @@ void Report::order(const std::vector<std::string>& names) {
 }
 
 std::string Report::json() const {
-  auto member = [](const Member& m) { return fmt::format("{}: {}", quoted_json(m.first), m.second.json()); };
+  auto member = [](const Member& m) { return fmt::format("{}: {}", json_string(m.first), m.second.json()); };
   return fmt::format("{{{}}}", joined(members_, member));
 }
 

@@ -246,6 +246,7 @@ struct Interpreter::Instructions {
     int64_t offset = in.scalar<"offset">();
     SharedShape shape = read_shape(in);
     int64_t bytes = dtype.is_string() ? 0 : checked_tensor_bytes(*shape, dtype);
+    if (bytes == 0) offset = 0;  // it may begin anywhere
     if (dtype.is_string() || offset < 0 || offset % kAlignment != 0 || offset > tensor.bytes() ||
         bytes > tensor.bytes() - offset)
       throw_runtime_error("a view {}[{}] at offset {} does not fit {}", to_string(dtype), joined(*shape), offset,

@@ -37,7 +37,5 @@ struct Trace {
 
 // Returns the lists, dictionaries, numbers and texts of JSON.
 AttrValue read_json(std::string_view json);
-// Returns the text in quotes, as JSON has it.
-std::string json_string(std::string_view text);
 
 }  // namespace relaxc

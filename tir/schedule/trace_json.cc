@@ -7,6 +7,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/printable.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/trace_names.h"
 
@@ -58,15 +59,6 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
 }
 
 }  // namespace
-
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 ? fmt::format("\\u{:04x}", static_cast<int>(c)) : std::string(1, c);
-  }
-  return result + "\"";
-}
 
 std::string Trace::json() const {
   RVNames names;

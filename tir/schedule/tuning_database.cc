@@ -10,6 +10,7 @@
 #include "ir/visit.h"
 #include "support/base64.h"
 #include "support/joined.h"
+#include "support/printable.h"
 #include "tir/primitives/get_block.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import operator
 import os
 import warnings
 from threading import get_ident
@@ -30,7 +31,10 @@ class Options:
         if jobs < 0 or not 0 <= opt_level <= 3:
             raise UsageError(f"jobs is {jobs}, expected 0 or more; opt_level is {opt_level}, expected 0 to 3")
         kernels = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
-        dims = dims or {}
+        dims = {name: operator.index(value) for name, value in (dims or {}).items()}
+        for name, value in dims.items():
+            if not 0 <= value < 2**63:
+                raise UsageError(f"dim {name!r} is {value}, expected a number from 0 to 2**63 - 1")
         self._cancelled = c.c_int32(0)
         self._log, self._messages = log, []  # type: ignore[var-annotated]
         self._report, self._finish = reporter(progress)
@@ -40,7 +44,7 @@ class Options:
         options.target, options.passes = encoded(target), encoded(passes)
         options.function, options.cache = encoded(function), encoded(cache)
         options.dim_names = (c.c_char_p * len(dims))(*[encoded(name) for name in dims])
-        options.dim_values = (c.c_int64 * len(dims))(*[int(value) for value in dims.values()])
+        options.dim_values = (c.c_int64 * len(dims))(*dims.values())
         options.num_dims = len(dims)
         options.kernels = (c.c_char_p * len(kernels))(*[encoded(path) for path in kernels])
         options.num_kernels = len(kernels)

@@ -193,5 +193,7 @@ def _check_writable(place: Slot, array: Any) -> None:
             raise UsageError(f"{place.name} cannot be written to an array with strides of parts of an element")
         if place.declared is not None and place.declared.is_packed:
             raise UsageError(f"{place.name} has packed elements, which cannot be written to an array")
+    elif hasattr(array, "is_neg") and (array.is_neg() or array.is_conj()):
+        raise UsageError(f"{place.name} cannot be written to a tensor whose sign or conjugate is not computed yet")
     elif not hasattr(array, "__dlpack__"):
         raise UsageError(f"{place.name}: expected an array to write to, got {type(array).__name__}")

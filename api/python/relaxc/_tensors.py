@@ -94,6 +94,8 @@ class Slot:
         self._dims, self.code = dims, code
 
     def _lend_capsule(self, value: Any) -> bool:
+        if hasattr(value, "resolve_neg"):  # torch may leave the sign and the conjugate to be computed
+            value = value.resolve_conj().resolve_neg()
         try:
             capsule = value.__dlpack__()
         except (BufferError, RuntimeError, TypeError):  # a dtype that DLPack lacks there; __array__ may have it
