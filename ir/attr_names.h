@@ -32,8 +32,8 @@ inline constexpr const char* kOtherwise = "otherwise";
 inline constexpr const char* kRequireGrads = "require_grads";
 // A string: the backend outside of the compiler that makes the function's code. codegen/compile.cc refuses it.
 inline constexpr const char* kCodegen = "Codegen";
-// Strings that plan_memory sets and the metadata of bytecode repeats: the formula of the bytes of the planned arena, and
-// that of all memory of tensors that a run takes beside inputs and weights (absent where only the run can tell).
+// Strings that plan_memory sets and the metadata of bytecode repeats: the formula of the bytes of the planned arena,
+// and that of all memory of tensors that a run takes beside inputs and weights (absent where only the run can tell).
 inline constexpr const char *kArenaBytes = "arena_bytes", *kPeakBytes = "peak_bytes";
 
 // ---- Of tensor programs

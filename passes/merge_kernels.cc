@@ -63,8 +63,8 @@ ProgramKey program_keys(const std::string& circumstances) {
 
 ProgramKey keys_in(const PassContext& context, const std::string& passes) {
   // A setting that is added has to be named here, and in the text if passes over programs read it. The graph's passes
-  // have applied `kernels`, `winograd_error`, `gather` and `function`, and the code generator has `opt_level` in a key of its
-  // own.
+  // have applied `kernels`, `winograd_error`, `gather` and `function`, and the code generator has `opt_level` in a key
+  // of its own.
   const auto& [jobs, opt_level, reuse, schedules, report, progress, decided, scheduled, kernels, claimed,
                winograd_error, gather, check_bounds, function, tables] = static_cast<const PassSettings&>(context);
   // The text is the same for all programs, and long: the target has many figures.

@@ -103,7 +103,7 @@ class WeightPacker final : public GraphRewriter {
     AttrList tiles;
     for (int64_t tile : winograd::MinimalFiltering::tiles()) tiles.emplace_back(tile);
     return *decide("convolution_algorithm", "tile", binding.var, context_, tiles, by_formula.tile, chosen.tile)
-        .as<int64_t>();
+                .as<int64_t>();
   }
 
   static bool is_for_convolutions(const ScheduleRule& rule) {

@@ -196,8 +196,8 @@ class GraphImporter {
   std::vector<Meeting> meetings_;
   std::vector<std::string> outputs_;  // the names that are needed behind the nodes
   StageProgress* progress_ = nullptr;
-  size_t nodes_left_ = 0;             // behind the one that is being imported
-  int splits_ = 0;                    // around this graph
+  size_t nodes_left_ = 0;  // behind the one that is being imported
+  int splits_ = 0;         // around this graph
 };
 
 // Returns ModelContext::nested inside a function or graph. A recursive function and a nesting deeper than the limit are

@@ -26,7 +26,7 @@ namespace {
 
 // y = x @ w, whose weight is in a file of its own where `weights` names one.
 std::string write_product_model(const test::Folder& folder, const std::string& name, const Tensor& weight,
-                        const std::string& weights = "") {
+                                const std::string& weights = "") {
   test::OnnxModel model;
   model.input("x", kFloat32, "n,4").output("y");
   model.constant("w", weight);
@@ -225,7 +225,8 @@ TEST_CASE("the cache is bounded, and the artifact that was used least lately goe
   CachedModels it;
   std::vector<std::string> models;
   for (int i = 0; i < 4; ++i)
-    models.push_back(write_product_model(it.folder, fmt::format("{}.onnx", i), filled_weight(static_cast<float>(i + 1))));
+    models.push_back(
+        write_product_model(it.folder, fmt::format("{}.onnx", i), filled_weight(static_cast<float>(i + 1))));
   uint64_t bytes = 0;
   for (int i = 0; i < 3; ++i) bytes += fs::file_size(it.load(models[static_cast<size_t>(i)]).artifact);
   CHECK(it.load(models[0]).was_cached);  // models[1] is the oldest now
