@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <ctime>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -186,13 +187,25 @@ class ArtifactReader {
   Places places_;
 };
 
+// Returns a path of the descriptor's file that no other call in this process returns, now or later. The dynamic linker
+// knows libraries by name, and keeps the name by which one was first opened as long as anybody has it open, also in
+// another copy of the runtime: a reused descriptor would let it take that library for this one. The time is written
+// into the path, as "/." or "//." for each bit; descriptors tell apart what is opened at one time.
+std::string name_for_linker(int descriptor) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto nanoseconds = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  std::string name = fmt::format("/proc/{}", getpid());
+  for (int bit = 0; bit < 64; ++bit) name += (nanoseconds >> bit & 1) != 0 ? "//." : "/.";
+  return name + fmt::format("/fd/{}", descriptor);
+}
+
 class SharedObject final : public KernelLibrary {
  public:
   // Opens, by its descriptor, the file that was mapped and checked: the path may name another file by now. The
-  // descriptor stays open as long as the library. The dynamic linker knows libraries by name, and a reused descriptor
-  // would let it take a later one for this.
+  // descriptor stays open as long as the library.
   explicit SharedObject(std::shared_ptr<const MappedFile> file, const ArtifactReader& reader) : file_(std::move(file)) {
-    std::string name = fmt::format("/proc/{}/fd/{}", getpid(), file_->descriptor());
+    const std::string name = name_for_linker(file_->descriptor());
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;
     std::string problem = dlerror();

@@ -216,6 +216,47 @@ static void check_files(const char* folder) {
   relaxc_string_release(text);
 }
 
+static int notes = 0;
+static void count_note(void* user, relaxc_log_level level, const char* message) {
+  (void)user, (void)level;
+  fprintf(stderr, "%s\n", message);
+  ++notes;
+}
+/* Programs from a cache, all of them kept, while the compiler opens and closes their files: each has its own code. */
+static void check_many_programs(const char* folder) {
+  static const char* const operators[] = {"add", "subtract", "multiply", "maximum"};
+  static const float expected[] = {5, -1, 6, 3};
+  enum { kPrograms = 4 };
+  relaxc_program* programs[kPrograms] = {NULL};
+  char path[4096], cache[4096];
+  snprintf(cache, sizeof cache, "%s/many", folder);
+  relaxc_compile_options options = {.size = sizeof options, .cache = cache, .log = count_note};
+  for (int i = 0; i < kPrograms; ++i) {
+    snprintf(path, sizeof path, "%s/%s.py", folder, operators[i]);
+    FILE* file = fopen(path, "w");
+    fprintf(file,
+            "@R.function\ndef main(x: R.Tensor((2,), \"float32\"), y: R.Tensor((2,), \"float32\")):\n"
+            "    return R.%s(x, y)\n",
+            operators[i]);
+    fclose(file);
+    EXPECT(relaxc_compile(path, &options, &programs[i]) == RELAXC_OK);
+    relaxc_program* other = NULL;
+    EXPECT(relaxc_compile(path, &options, &other) == RELAXC_OK);
+    relaxc_program_release(other);
+    relaxc_program_release(compiled(TWICE));
+  }
+  EXPECT(notes == 0); /* such as that an artifact is not kept, for a kernel is missing in it */
+  for (int i = 0; i < kPrograms; ++i) {
+    float x[2] = {2, 2}, y[2] = {3, 3}, out[2] = {0};
+    int64_t shape[1] = {2};
+    DLTensor inputs[2] = {floats(x, 1, shape), floats(y, 1, shape)}, output = floats(out, 1, shape);
+    relaxc_session* session = session_of(programs[i], NULL);
+    EXPECT(relaxc_run_into(session, NULL, inputs, 2, &output, 1) == RELAXC_OK && out[1] == expected[i]);
+    relaxc_session_release(session);
+    relaxc_program_release(programs[i]);
+  }
+}
+
 static void check_values(void) {
   relaxc_program* program = compiled(
       "@R.function\ndef main(s: R.Sequence(R.Tensor((2,), \"float32\")), k: R.Prim(\"int64\"),\n"
@@ -428,6 +469,7 @@ int main(int argc, char** argv) {
   check_runs();
   check_errors();
   check_files(argv[1]);
+  check_many_programs(argv[1]);
   check_values();
   check_host_parts();
   check_short_memory();
