@@ -1,9 +1,10 @@
-// What lies in the folder, for keys that are hashes (vm/content_hash.h):
+// The files of the folder, for keys that are hashes (vm/content_hash.h):
 //
 //   KEY.so     the artifact; its metadata has the key, too. The key is a hash of the settings, of the compiler's build
 //              and of the contents of all files that the model is read from
 //   KEY.info   the model's path, the target, and what the compilation warned of; a use renews its time of modification
 //   KEY.files  the names of a model's other files, by a hash of the settings and of the model's own content
+//   KEY.kernel a lowered program, or object code (codegen/kernel_files.h)
 //   KEY.hash   a large file's hash, by its path: it holds as long as size, times and inode of the file are the same
 #include "codegen/artifact_cache.h"
 
@@ -12,13 +13,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 
 #include "codegen/build_id.h"
+#include "codegen/cache_folder.h"
+#include "codegen/kernel_files.h"
 #include "codegen/target.h"
 #include "ir/text/printer.h"
 #include "passes/tables.h"
@@ -39,20 +41,9 @@ using vm::ContentHash;
 
 constexpr const char* kKeyOfCache = "cache_key";  // of Executable::metadata
 
-// Returns whether the path is a regular file, as the cache writes them, and not a link to one.
-bool is_own_file(const std::string& path) {
-  std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() == fs::file_type::regular;
-}
-// Removes what else has the name, so that it is not written to.
-void make_way(const std::string& path) {
-  std::error_code ignored;
-  if (!is_own_file(path)) fs::remove(path, ignored);
-}
-
 // Reads a file of a few lines; nullopt where there is none.
 std::optional<std::vector<std::string>> read_lines(const std::string& path) {
-  if (!is_own_file(path)) return std::nullopt;
+  if (!codegen::is_cached_file(path)) return std::nullopt;
   const std::string text = read_text(path);
   return map_each(parts_of(text, '\n'), [](std::string_view line) { return std::string(line); });
 }
@@ -122,7 +113,7 @@ bool may_keep(const std::string& path, const CompileSettings& settings, const Ar
 std::string key_of_settings(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
   // A setting that is added has to be named here, and in the hash if it changes the result. may_keep() looks at those
   // that listen, and rules are in files.
-  const auto& [jobs, opt_level, reuse, schedules, report, progress, decided, scheduled, kernels, claimed,
+  const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
                winograd_error, gather, check_bounds, function, tables] = static_cast<const PassSettings&>(settings);
   ContentHash hash;
   hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
@@ -130,6 +121,8 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
   hash.add(fmt::format("{} {} {} {} {}", opt_level, winograd_error, static_cast<int>(gather), check_bounds,
                        settings.strict));
   for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
+  for (const auto& [name, range] : settings.dim_ranges)
+    hash.add(fmt::format("{} {} {}", range.least, range.most, name));
   auto add_types = [&](const std::map<std::string, Type>& types) {
     hash.add(fmt::format("{} types", types.size()));
     for (const auto& [name, type] : types) hash.add(name).add(print_type(type));
@@ -171,7 +164,7 @@ std::optional<std::vector<std::string>> files_beside_text(const std::string& tex
   return files;
 }
 
-// What a compilation tells, to be told again.
+// The lines that a compilation printed, to be printed again where its artifact is used.
 struct Said {
   std::mutex mutex;
   std::vector<std::string> lines;
@@ -181,32 +174,12 @@ struct Said {
   }
 };
 
-// Throws where somebody else could put machine code into the folder.
-void check_folder(const std::string& folder) {
-  struct stat status{};
-  if (stat(folder.c_str(), &status) != 0) throw_runtime_error("the folder '{}' cannot be read", folder);
-  const bool is_own = status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  if (!is_own)
-    throw_runtime_error("other users may write to the folder '{}' of artifacts; chmod go-w lets it be used", folder);
-}
-
-void make_private_folder(const std::string& folder) {
-  std::error_code ignored;
-  if (fs::exists(folder, ignored)) return;
-  const std::string parent = fs::path(folder).parent_path().string();
-  if (!parent.empty()) vm::make_folder(parent);
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    throw_runtime_error("cannot make the folder '{}': {}", folder, std::strerror(errno));
-}
-
-bool is_key(const std::string& text) {
-  return text.size() == 32 && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
 // Returns whether this is a name of a file that the cache writes.
-bool is_own_file(const fs::path& path) {
+bool has_name_of_cache(const fs::path& path) {
   const std::string suffix = path.extension().string();
-  const bool is_known = suffix == ".so" || suffix == ".info" || suffix == ".files" || suffix == ".hash";
-  return is_known && is_key(path.stem().string());
+  const bool is_known = suffix == ".so" || suffix == ".info" || suffix == ".files" || suffix == ".hash" ||
+                        suffix == codegen::kKernelSuffix;
+  return is_known && codegen::is_cache_key(path.stem().string());
 }
 
 // Returns the settings with callbacks that note what is said, too.
@@ -239,9 +212,9 @@ class Entry {
 
   // Returns the program where it is there, after telling what its compilation said.
   std::optional<Program> load(const LoadOptions& options) const {
-    if (key_.empty() || !is_own_file(artifact())) return std::nullopt;
+    if (key_.empty() || !codegen::is_cached_file(artifact())) return std::nullopt;
     try {
-      check_folder(cache_.folder);
+      codegen::check_private_folder(cache_.folder);
       Program program = Program::load(artifact(), options);
       program.check_weights();
       const std::string* key = find_value(program.executable().metadata, std::string(kKeyOfCache));
@@ -267,11 +240,11 @@ class Entry {
       if (!others) return std::nullopt;
       // The model may have been replaced while it was compiled.
       if (ContentHash().add(settings_key_).add(hashes_.of(file_)).digest() != model_key_) return std::nullopt;
-      make_private_folder(cache_.folder);
-      check_folder(cache_.folder);
+      codegen::make_private_folder(cache_.folder);
+      codegen::check_private_folder(cache_.folder);
       key_ = key_with(*others);
       if (key_.empty()) return std::nullopt;
-      for (const std::string& path : {at(key_, "info"), artifact(), at(model_key_, "files")}) make_way(path);
+      for (const std::string& path : {at(key_, "info"), artifact(), at(model_key_, "files")}) codegen::make_way(path);
       module.set_metadata(kKeyOfCache, key_);
       std::string info = fmt::format("model {}\ntarget {}\n",
                                      printable(fs::absolute(path_).string(), std::string::npos), module.target().cpu);
@@ -375,12 +348,18 @@ CachedProgram load_cached(const std::string& path, const CompileSettings& settin
   }
   if (std::optional<Program> program = entry->load(options)) return {std::move(*program), true, entry->artifact()};
   auto said = std::make_shared<Said>();
-  CompiledModule module = compile_file(path, listening(settings, said));
+  CompileSettings heard = listening(settings, said);
+  if (!heard.store) heard.store = kernels_in(cache);
+  CompiledModule module = compile_file(path, heard);
   if (bytes_of_weights(module) < cache.most_bytes) {
     if (std::optional<Program> program = entry->store(module, *said, options))
       return {std::move(*program), false, entry->artifact()};
   }
   return {module.load(std::move(options))};
+}
+
+std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache) {
+  return cache.folder.empty() ? nullptr : codegen::kernel_files(cache.folder, cache.most_kernel_bytes);
 }
 
 std::string default_cache_folder() {
@@ -395,7 +374,7 @@ std::vector<CachedArtifact> cached_artifacts(const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
     struct stat status{};
-    const bool is_artifact = is_own_file(file.path()) && file.path().extension() == ".so";
+    const bool is_artifact = has_name_of_cache(file.path()) && file.path().extension() == ".so";
     if (!is_artifact || stat(file.path().c_str(), &status) != 0) continue;
     CachedArtifact artifact{.path = file.path().string(), .bytes = static_cast<uint64_t>(status.st_size)};
     const std::string note = fs::path(file.path()).replace_extension(".info").string();
@@ -417,7 +396,7 @@ uint64_t clear_cache(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
-    if (is_own_file(file.path())) files.push_back(file.path());
+    if (has_name_of_cache(file.path())) files.push_back(file.path());
   }
   for (const fs::path& file : files) fs::remove(file, error);
   return bytes;

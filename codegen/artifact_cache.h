@@ -17,8 +17,9 @@
 namespace relaxc {
 
 struct ArtifactCache {
-  std::string folder = {};                  // "": nothing is kept
-  uint64_t most_bytes = uint64_t{4} << 30;  // of all artifacts; those whose last use is the oldest go first
+  std::string folder = {};                         // "": nothing is kept
+  uint64_t most_bytes = uint64_t{4} << 30;         // of all artifacts; those whose last use is the oldest go first
+  uint64_t most_kernel_bytes = uint64_t{1} << 30;  // of all programs and object code beside them, in the same way
   // The files from which schedules and kernels of the settings were read: their content counts. Where there are such
   // rules and this is empty, nothing is kept.
   std::vector<std::string> rule_files = {};
@@ -38,6 +39,10 @@ struct CachedProgram {
 // to the user, and nobody else may write there.
 CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
                           LoadOptions options = {});
+
+// Returns the store of lowered programs and object code in the cache's folder, which load_cached() uses: a model that
+// was changed compiles only the programs that are new (PassSettings::store). Null where there is no folder.
+std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache);
 
 // Returns $RELAXC_CACHE where it is set ("": no cache), else relaxc/artifacts in $XDG_CACHE_HOME or ~/.cache.
 std::string default_cache_folder();

@@ -24,6 +24,7 @@
 #include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
 #include "ir/visit.h"
+#include "passes/stored_programs.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
@@ -197,7 +198,8 @@ class Compilation {
       : kernels_(kernels), target_(target), settings_(settings), type_(type) {
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
     if (settings.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
-      key_ = program_keys(fmt::format("{} {}", print_target(target), settings.opt_level));
+      circumstances_ = fmt::format("code {} {}", print_target(target), settings.opt_level);
+      key_ = program_keys(circumstances_);
     }
   }
 
@@ -229,11 +231,25 @@ class Compilation {
     if (code && structural_equal(code->program, nameless)) {
       ++num_reused_;
     } else {
-      auto object = std::make_shared<const std::vector<char>>(without_name(kernel, worker));
+      auto object = std::make_shared<const std::vector<char>>(compiled_or_stored(kernel, nameless, worker));
       code = {nameless, object};
       compiled_code().add(key, *code, code->object->size());
     }
     return rename_symbols(*code->object, kernel_symbol(""), kernel_symbol(name));
+  }
+
+  std::vector<char> compiled_or_stored(KernelMap::const_iterator kernel, const PrimFuncRef& nameless, Worker& worker) {
+    ResultStore* store = settings_.store.get();
+    const std::optional<std::string> key = store ? key_in_store(circumstances_, nameless) : std::nullopt;
+    if (key) {
+      if (const auto stored = store->find(*key)) {
+        ++num_reused_;
+        return {stored->begin(), stored->end()};
+      }
+    }
+    std::vector<char> object = without_name(kernel, worker);
+    if (key) store->keep(*key, {object.data(), object.size()});
+    return object;
   }
 
   std::vector<char> without_name(KernelMap::const_iterator kernel, Worker& worker) {
@@ -250,7 +266,8 @@ class Compilation {
   const Target& target_;
   const PassSettings& settings_;
   const llvm::CodeGenFileType type_;
-  ProgramKey key_;  // where code is reused
+  ProgramKey key_;             // where code is reused
+  std::string circumstances_;  // of these keys
   std::atomic<size_t> num_reused_ = 0;
 };
 

@@ -61,24 +61,27 @@ ProgramKey program_keys(const std::string& circumstances) {
   };
 }
 
-ProgramKey keys_in(const PassContext& context, const std::string& passes) {
+std::string circumstances_of(const PassContext& context, const std::string& passes) {
   // A setting that is added has to be named here, and in the text if passes over programs read it. The graph's passes
   // have applied `kernels`, `winograd_error`, `gather` and `function`, and the code generator has `opt_level` in a key
   // of its own.
-  const auto& [jobs, opt_level, reuse, schedules, report, progress, decided, scheduled, kernels, claimed,
+  const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
                winograd_error, gather, check_bounds, function, tables] = static_cast<const PassSettings&>(context);
-  // The text is the same for all programs, and long: the target has many figures.
   std::string plugins = tables ? tables->identity().value_or("") : "";
   std::string text = fmt::format("{} {} {} {}", print_target(context.target), check_bounds, passes, plugins);
-  std::set<std::string> named;  // by a user's rule
   for (const ScheduleRule& rule : schedules) {
-    named.insert(rule.function);
     if (rule.function.empty())
       text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
   }
-  bool has_rules = !schedules.empty() || (tables && !tables->rules().rules.empty());
-  return [key = program_keys(text), named, has_rules](const std::string& name,
-                                                      const PrimFuncRef& program) -> std::optional<uint64_t> {
+  return text;
+}
+
+ProgramKey keys_in(const PassContext& context, const std::string& passes) {
+  std::set<std::string> named;  // by a user's rule
+  for (const ScheduleRule& rule : context.schedules) named.insert(rule.function);
+  bool has_rules = !context.schedules.empty() || (context.tables && !context.tables->rules().rules.empty());
+  return [key = program_keys(circumstances_of(context, passes)), named, has_rules](
+             const std::string& name, const PrimFuncRef& program) -> std::optional<uint64_t> {
     if (named.contains(name)) return std::nullopt;
     uint64_t hash = *key(name, program);
     if (!has_rules && !has_annotation_of_buffers(program)) return hash;

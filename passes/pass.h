@@ -10,6 +10,7 @@
 
 #include "ops/user_kernel.h"
 #include "support/progress.h"
+#include "support/result_store.h"
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
 #include "vm/tensor.h"
@@ -36,6 +37,8 @@ struct PassSettings {
   // A program that equals one which this process compiled under the same settings is not lowered and compiled again.
   // It has no effect together with schedules, callbacks or check_bounds.
   bool reuse = true;
+  // Where `reuse` has its effect, results are looked for and kept here, too, beyond this process; null: they are not.
+  std::shared_ptr<ResultStore> store = nullptr;
   std::vector<ScheduleRule> schedules = {};  // the user's, tried in order before the built-in ones
   // Called with a line for each of them that was applied, and with the reason where one was not; with a line for each
   // of the user's kernels that was used nowhere, too.
@@ -128,12 +131,12 @@ PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other)
 PrimFuncRef without_symbol(const PrimFuncRef& program);
 
 // Returns a function that hashes a program together with a text that says what else its result depends on. The keys are
-// the same in every process: a cache on disk would stand behind the two in memory, lowered_programs() in
-// passes/runner.cc and compiled_code() in codegen/llvm_compile.cc.
+// the same in every process.
 ProgramKey program_keys(const std::string& circumstances);
-// Does so with the target, the settings that lowering reads, and the names of passes; rules for operators count by name
-// only. The key is nullopt where a user's rule names the program. Names of buffers, blocks and loops count where rules
-// or annotations may mention them.
+// Returns such a text: the target, the settings that lowering reads, and the names of passes.
+std::string circumstances_of(const PassContext& context, const std::string& passes);
+// Returns program_keys() of that text; rules for operators count by name only. The key is nullopt where a user's rule
+// names the program. Names of buffers, blocks and loops count where rules or annotations may mention them.
 ProgramKey keys_in(const PassContext& context, const std::string& passes = "");
 
 }  // namespace relaxc

@@ -12,6 +12,7 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "passes/stored_programs.h"
 #include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
@@ -90,7 +91,10 @@ class GroupRun {
     ProgramKey key = keys_in(context_, joined(passes_, &Pass::name));
     // With check_bounds equal programs differ: the tests of indices name lines. `scheduled` hears of each.
     if (!context_.check_bounds && !context_.scheduled) equal = equal_public_programs(before, key);
-    if (may_reuse()) key_ = key;
+    if (may_reuse()) {
+      key_ = key;
+      if (may_store()) circumstances_ = circumstances_of(context_, joined(passes_, &Pass::name));
+    }
     std::vector<std::pair<const std::string, Expr>*> programs;
     for (auto& entry : module.functions) {
       if (entry.second.is<PrimFunc>() && !equal.contains(entry.first)) programs.push_back(&entry);
@@ -152,22 +156,43 @@ class GroupRun {
            !context_.scheduled && !context_.check_bounds;
   }
 
+  // Passes that are to be seen at work run.
+  bool may_store() const {
+    const bool is_seen = options_ && (options_->time_passes || !options_->dump_dir.empty() ||
+                                      options_->verify_each == VerifyEach::kPass);
+    return context_.store && !is_seen;
+  }
+
   void on_program(const std::string& name, Expr& function, std::vector<double>& times) const {
-    PrimFuncRef before = cast<PrimFunc>(function), program = before;
-    std::optional<uint64_t> key;
-    if (key_) key = key_(name, before);
-    if (key) {
-      std::optional<LoweredProgram> known = lowered_programs().find(*key);
-      if (known && structural_equal(known->before, without_symbol(before))) {
-        function = with_symbol_of(known->after, before);
-        return;
-      }
+    const PrimFuncRef before = cast<PrimFunc>(function);
+    const std::optional<uint64_t> key = key_ ? key_(name, before) : std::nullopt;
+    if (!key) {
+      function = passed(name, before, times);
+      return;
     }
+    const std::optional<LoweredProgram> known = lowered_programs().find(*key);
+    if (known && structural_equal(known->before, without_symbol(before))) {
+      function = with_symbol_of(known->after, before);
+      return;
+    }
+    const PrimFuncRef after = passed_or_stored(name, before, times);
+    if (!same_node(before, after)) lowered_programs().add(*key, {without_symbol(before), after});
+    function = after;
+  }
+  PrimFuncRef passed(const std::string& name, PrimFuncRef program, std::vector<double>& times) const {
     for (size_t i = 0; i < passes_.size(); ++i)
       program = with_reproducer(*passes_[i], program, name, times[i],
                                 [&] { return passes_[i]->on_program(name, program, context_); });
-    function = program;
-    if (key && !same_node(before, program)) lowered_programs().add(*key, {without_symbol(before), program});
+    return program;
+  }
+  PrimFuncRef passed_or_stored(const std::string& name, const PrimFuncRef& program, std::vector<double>& times) const {
+    ResultStore* store = may_store() ? context_.store.get() : nullptr;
+    const std::optional<std::string> key = store ? key_in_store(circumstances_, program) : std::nullopt;
+    if (!key) return passed(name, program, times);
+    if (const auto stored = find_program(*store, *key, context_.ops)) return with_symbol_of(*stored, program);
+    PrimFuncRef result = passed(name, program, times);
+    keep_program(*store, *key, result);
+    return result;
   }
 
   static IRModule module_of(const IRModule& module, const std::string&) { return module; }
@@ -214,7 +239,8 @@ class GroupRun {
   PassContext& context_;
   const RunnerOptions* options_;
   std::vector<double> milliseconds_;
-  ProgramKey key_;  // null where results are not reused
+  ProgramKey key_;             // null where results are not reused
+  std::string circumstances_;  // of keys in the store of the settings
 };
 
 class Runner {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "codegen/artifact_cache.h"
+#include "codegen/kernel_files.h"
 #include "support/diagnostic.h"
 #include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
@@ -236,6 +237,66 @@ TEST_CASE("the cache is bounded, and the artifact that was used least lately goe
   CHECK(it.load(models[0]).was_cached);
   CHECK(it.load(models[3]).was_cached);
   CHECK_FALSE(it.load(models[1]).was_cached);
+}
+
+namespace {
+
+// y = last(softmax(x @ w))
+std::string write_layers(const test::Folder& folder, const std::string& name, const std::string& last) {
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("y");
+  model.constant("w", filled_weight(2));
+  model.node("MatMul", "x w", "product");
+  model.node("Softmax", "product", "soft");
+  model.node(last, "soft", "y");
+  return folder.write(name, model.proto().SerializeAsString());
+}
+
+}  // namespace
+
+TEST_CASE("a model that was changed compiles only what is new", "[tools]") {
+  CachedModels it;
+  const std::string cache = it.cache.folder, model = write_layers(it.folder, "model.onnx", "Exp");
+  // Returns how many results the cache has more than before.
+  auto compile = [&](const std::string& file, const char* artifact) {
+    auto count = [&] { return fs::exists(cache) ? std::distance(fs::directory_iterator(cache), {}) : 0; };
+    const auto before = count();
+    const Outcome outcome = run_relaxc({"compile", file, "-o", it.folder.at(artifact), "--cache", cache});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return count() - before;
+  };
+  const auto all = compile(model, "first.so");
+  CHECK(all > 0);
+  CHECK(compile(model, "second.so") == 0);
+  CHECK(it.folder.read("first.so") == it.folder.read("second.so"));
+  const auto added = compile(write_layers(it.folder, "other.onnx", "Sin"), "other.so");
+  CHECK(added > 0);
+  CHECK(added < all);
+  // A result is looked for only where all passes run out of sight.
+  CHECK_FALSE(
+      contains(run_relaxc({"compile", model, "-o", it.folder.at("timed.so"), "--cache", cache, "--time-passes"}).err,
+               " 0.00 ms  apply_rules"));
+  // Damaged ones are made again.
+  const auto kept = std::distance(fs::directory_iterator(cache), {});
+  for (const auto& file : fs::directory_iterator(cache)) std::ofstream(file.path(), std::ios::trunc) << "damaged";
+  CHECK(compile(model, "third.so") == 0);
+  CHECK(it.folder.read("first.so") == it.folder.read("third.so"));
+  size_t damaged = 0;
+  for (const auto& file : fs::directory_iterator(cache)) damaged += fs::file_size(file) == std::strlen("damaged");
+  CHECK(static_cast<std::ptrdiff_t>(damaged) == kept - all);
+  CHECK(clear_cache(cache) == 0);  // of artifacts
+  CHECK(fs::is_empty(cache));
+}
+
+TEST_CASE("kernels are kept up to a limit", "[tools]") {
+  CachedModels it;
+  const std::string key = "key";
+  codegen::kernel_files(it.cache.folder, 1000)->keep(key, std::string(100, 'a'));
+  CHECK(codegen::kernel_files(it.cache.folder, 1000)->find(key) == std::string(100, 'a'));
+  CHECK_FALSE(codegen::kernel_files(it.cache.folder, 1000)->find("another"));
+  codegen::kernel_files(it.cache.folder, 1000)->keep("large", std::string(2000, 'a'));
+  CHECK_FALSE(codegen::kernel_files(it.cache.folder, 1000)->find("large"));
 }
 
 TEST_CASE("a folder that others may write to is not used", "[tools]") {
