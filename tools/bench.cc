@@ -156,8 +156,8 @@ int run(const BenchOptions& stated) {
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
   const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
-  const Timed timed{it.program,    it.session.function, it.inputs,          it.compile_s,
-                    it.was_cached, it.cold_ms,          pool->num_workers()};
+  const Timed timed{it.program,    it.session.function, it.inputs,           it.compile_s,
+                    it.was_cached, it.cold_ms,          pool->num_workers(), options.timing.cold};
   if (options.json != "-") print_times(times, timed);
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "codegen/bytecode.h"
 #include "codegen/target.h"
@@ -25,9 +26,16 @@ namespace relaxc::tools {
 
 namespace {
 
+// A text of the compilation, and the file to which it goes ("-": standard output); "" where the command does not say.
+struct Emitted {
+  std::string level, file;
+};
+
 struct CompileCommand {
-  std::string model, output, emit;
+  std::string model, output;
+  std::vector<std::string> emit;  // LEVEL or LEVEL=FILE
   CompilerOptions compiler;
+  CacheOptions cache;
 };
 
 // The program that a schedule works on: its name, and that of the program in it that a rule names, if it is another.
@@ -164,8 +172,9 @@ std::string with_nodes(const std::string& text, const CallsByName& calls) {
   return result;
 }
 
-std::string emit(const CompileCommand& options, const CompileSettings& settings) {
-  const std::string& level = options.emit;
+// Returns the text of the level. Machine code is compiled once for all levels that need it.
+std::string emit(const CompileCommand& options, const std::string& level, const CompileSettings& settings,
+                 std::optional<CompiledModule>& compiled) {
   bool is_graph = level == "graph";
   if (is_graph || level == "tir" || level == "loops" || level == "trace") {
     CompileSettings shorter = settings;
@@ -180,29 +189,57 @@ std::string emit(const CompileCommand& options, const CompileSettings& settings)
     };
     return joined(programs_of(module), drawing_of, "\n");
   }
-  CompiledModule compiled = compile(read_scheduled_module(options.model, settings), settings);
-  for (const codegen::Backend::Text& text : codegen::backend_of(compiled.target()).texts) {
-    if (options.emit == text.level) return text.print(compiled.kernels(), compiled.target(), settings);
+  if (!compiled) compiled = compile(read_scheduled_module(options.model, settings), settings);
+  for (const codegen::Backend::Text& text : codegen::backend_of(compiled->target()).texts) {
+    if (level == text.level) return text.print(compiled->kernels(), compiled->target(), settings);
   }
-  return vm::disassemble(compiled.executable());
+  return vm::disassemble(compiled->executable());
 }
 
-int run(const CompileCommand& options) {
+// Returns where each level goes. One alone goes to -o or to standard output; of several each names its file, but for
+// one, and -o is the artifact.
+std::vector<Emitted> emitted(CompileCommand& options) {
+  std::vector<Emitted> result;
+  for (const std::string& text : options.emit) {
+    const size_t equals = text.find('=');
+    result.push_back({text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals + 1)});
+    if (equals != std::string::npos && result.back().file.empty())
+      throw CLI::ValidationError(fmt::format("--emit {}: a file is missing behind '='", text));
+  }
+  if (result.size() == 1 && result[0].file.empty()) result[0].file = std::exchange(options.output, "");
+  for (Emitted& one : result) {
+    const bool is_database = one.level == "database";
+    if (is_database && (one.file.empty() || one.file == "-"))
+      throw CLI::ValidationError(
+          "tuning records are two files: give their folder, -o FOLDER or --emit database=FOLDER");
+    if (one.file.empty()) one.file = "-";
+    check_output(one.file, options.model);
+  }
+  std::set<std::string> files;
+  if (!options.output.empty()) files.insert(options.output);
+  for (const Emitted& one : result) {
+    if (!files.insert(one.file).second)
+      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file, --emit {}=FILE",
+                                             one.file == "-" ? "standard output" : one.file, one.level));
+  }
+  return result;
+}
+
+int run(CompileCommand options) {
+  const std::vector<Emitted> levels = emitted(options);
   check_output(options.output, options.model);
   CompileSettings settings = options.compiler.get(options.model);
-  if (options.emit == "database") {
-    if (options.output.empty() || options.output == "-")
-      throw CLI::ValidationError("tuning records are two files: give their folder, -o FOLDER");
-    write_database(options.model, options.output, settings);
-    return kRight;
+  std::optional<CompiledModule> known;
+  for (const Emitted& one : levels) {
+    if (one.level == "database")
+      write_database(options.model, one.file, settings);
+    else
+      write_text(one.file, emit(options, one.level, settings, known));
   }
-  if (!options.emit.empty()) {
-    std::string text = emit(options, settings);
-    write_text(options.output.empty() ? "-" : options.output, text);
-    return kRight;
-  }
+  if (!levels.empty() && options.output.empty()) return kRight;
   if (options.output.empty()) throw CLI::ValidationError("give -o FILE.so, or --emit=LEVEL to print");
   if (options.output == "-") throw CLI::ValidationError("an artifact is a file: give -o FILE.so; -o - is for --emit");
+  settings.store = kernels_in(options.cache.get(options.compiler, options.model));
   CompiledModule compiled = compile_file(options.model, settings);
   compiled.write(options.output);
   std::string line =
@@ -229,10 +266,20 @@ void add_compile(CLI::App& app, int& exit_code) {
   for (const codegen::Backend& backend : codegen::backends()) {
     for (const codegen::Backend::Text& text : backend.texts) levels.push_back(text.level);
   }
-  command->add_option("--emit", options->emit, "print a level instead")->check(CLI::IsMember(levels));
+  auto is_level = [levels](const std::string& text) {
+    const std::string level = text.substr(0, text.find('='));
+    return std::ranges::count(levels, level) ? "" : fmt::format("'{}' is not a level", level);
+  };
+  command->add_option("--emit", options->emit, "print a level instead, or write it to a file beside the artifact")
+      ->type_name("LEVEL[=FILE]")
+      ->check(CLI::Validator(is_level, "{" + joined(levels, ",") + "}"))
+      ->allow_extra_args(false);
   options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
-  command->footer("Example: relaxc compile model.onnx -o model.so\n         relaxc compile model.onnx --emit=tir");
+  options->cache.add_to(*command);
+  command->footer(
+      "Example: relaxc compile model.onnx -o model.so\n         relaxc compile model.onnx --emit=tir\n"
+      "         relaxc compile model.onnx -o model.so --emit tir=model.py --emit asm=model.s");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

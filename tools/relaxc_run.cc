@@ -64,7 +64,7 @@ int bench(const RunnerOptions& options) {
   const double cold_ms = time_run();
   for (int i = 1; i < options.timing.warmup; ++i) time_run();
   const std::vector<double> times = timed_runs(options.timing, time_run);
-  const Timed timed{program, function.name, inputs, load_s, false, cold_ms, pool->num_workers()};
+  const Timed timed{program, function.name, inputs, load_s, false, cold_ms, pool->num_workers(), options.timing.cold};
   if (options.json != "-") print_times(times, timed);
   if (!options.json.empty()) write_text(options.json, figures_of(times, timed).json() + "\n");
   return kRight;

@@ -1,5 +1,7 @@
 #include "tools/timing.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -39,6 +41,25 @@ std::map<std::string, int64_t> dims_of(const Timed& it) {
   return dims.known();
 }
 
+// Puts other data in place of whatever the processor's caches hold.
+class CacheEviction {
+ public:
+  CacheEviction() : data_(bytes() / sizeof(uint64_t)) {}
+  void run() {
+    for (uint64_t& word : data_) word += 1;
+    last_ = data_.back();
+  }
+
+ private:
+  static size_t bytes() {
+    constexpr size_t kTwice = 2, kLeast = size_t{64} << 20, kMost = size_t{2} << 30;
+    const long last_level = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL4_CACHE_SIZE));
+    return std::clamp(kTwice * static_cast<size_t>(std::max(last_level, 0L)), kLeast, kMost);
+  }
+  std::vector<uint64_t> data_;
+  volatile uint64_t last_ = 0;  // is read by nobody, which the compiler does not know
+};
+
 }  // namespace
 
 void TimingOptions::add_to(CLI::App& app) {
@@ -49,6 +70,7 @@ void TimingOptions::add_to(CLI::App& app) {
       ->check(whole_number_in(0, kMostRuns))
       ->capture_default_str();
   app.add_option("--seconds", seconds, "stop after that time")->check(number_from(0))->capture_default_str();
+  app.add_flag("--cold", cold, "empty the processor's caches before each timed run");
 }
 
 double now_ms() {
@@ -65,7 +87,10 @@ std::vector<double> timed_runs(const TimingOptions& options, const std::function
   constexpr double kIntervalMs = 100;
   const double begin = now_ms();
   double shown = begin;
+  std::optional<CacheEviction> eviction;
+  if (options.cold) eviction.emplace();
   for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
+    if (eviction) eviction->run();
     times.push_back(run());
     if (now_ms() - shown < kIntervalMs) continue;
     progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));
@@ -78,9 +103,9 @@ std::vector<double> timed_runs(const TimingOptions& options, const std::function
 
 void print_times(const std::vector<double>& sorted, const Timed& it) {
   for (const vm::Value& input : it.inputs) print_message("input {}\n", describe(input));
-  print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
+  print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs{}\n",
                 it.load_s, it.was_cached ? " (from the cache)" : "", median_of(sorted), sorted.front(), sorted.back(),
-                sorted.size());
+                sorted.size(), it.cold_caches ? " with cold caches" : "");
   print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {} threads\n",
                 percentile(sorted, 0.9), percentile(sorted, 0.99), it.cold_ms, runs_per_s(sorted), it.threads);
 }
@@ -96,6 +121,7 @@ Report figures_of(const std::vector<double>& sorted, const Timed& it) {
           {"p90_ms", percentile(sorted, 0.9)},
           {"p99_ms", percentile(sorted, 0.99)},
           {"cold_ms", it.cold_ms},
+          {"cold_caches", it.cold_caches},
           {"runs_per_s", runs_per_s(sorted)},
           {"runs", std::ssize(sorted)},
           {"compile_s", it.load_s},

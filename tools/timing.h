@@ -12,6 +12,7 @@ namespace relaxc::tools {
 struct TimingOptions {
   int runs = 50, warmup = 5;
   double seconds = 10;
+  bool cold = false;  // the caches of the processor are emptied before each timed run
   void add_to(CLI::App& app);
 };
 
@@ -24,6 +25,7 @@ struct Timed {
   bool was_cached;
   double cold_ms;  // of the first run
   int threads;
+  bool cold_caches;
 };
 
 double now_ms();

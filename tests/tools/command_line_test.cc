@@ -162,6 +162,32 @@ TEST_CASE("-q leaves out notes, and -v says what was done", "[tools]") {
   CHECK(contains(verbose.err, " passes in "));
 }
 
+TEST_CASE("one run emits several levels and the artifact", "[tools]") {
+  test::Folder folder("levels");
+  const std::string module = folder.write("module.py", kExpAndSum), artifact = folder.at("module.so");
+  auto compile = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"compile", module});
+    return run_relaxc(flags);
+  };
+  const Outcome all = compile({"-o", artifact, "--emit", "graph", "--emit", "tir=" + folder.at("tir.py"),
+                               "--emit=asm=" + folder.at("code.s"), "--emit", "bytecode=" + folder.at("code.txt")});
+  INFO(all.out << all.err);
+  CHECK(all.exit_code == 0);
+  CHECK(contains(all.out, "R.exp"));
+  CHECK(contains(folder.read("tir.py"), "T.exp"));
+  CHECK(contains(folder.read("code.s"), ".text"));
+  CHECK(contains(folder.read("code.txt"), "match_shape"));
+  CHECK(run_relaxc({"run", artifact, "--dim", "n=3"}).exit_code == 0);
+  CHECK(folder.read("tir.py") == compile({"--emit", "tir"}).out);
+  CHECK(compile({"--emit", "tir", "-o", folder.at("other.py")}).exit_code == 0);
+  CHECK(folder.read("other.py") == folder.read("tir.py"));
+  CHECK(contains(compile({"--emit", "tir", "--emit", "graph"}).err, "two outputs go to 'standard output'"));
+  CHECK(contains(compile({"-o", artifact, "--emit", "tir=" + artifact}).err, "two outputs go to '" + artifact));
+  CHECK(contains(compile({"--emit", "tir="}).err, "a file is missing"));
+  CHECK(contains(compile({"--emit", "ir=x"}).err, "'ir' is not a level"));
+  CHECK(contains(compile({"--emit", "tir=" + module}).err, "is the input and would be replaced"));
+}
+
 TEST_CASE("--dim is the size of a dim, and --fix-dims compiles for it", "[tools]") {
   test::Folder folder("dims");
   const std::string module = folder.write("module.py", kExpAndSum), artifact = folder.at("module.so");
