@@ -89,7 +89,11 @@ Type infer_join(const OpCall& op) {
   const DType dtype = common_dtype(op, tensor_list(op, 0));
   if (dtype.is_string() || dtype.is_packed()) op.fail("tensors of {} do not end at a byte", to_string(dtype));
   Expr count = int_imm(0);
-  for (const Type& item : tensor_list(op, 0)) count = count + product(*known_shape(item));
+  for (const Type& item : tensor_list(op, 0)) {
+    const std::vector<Expr>* shape = known_shape(item);
+    if (!shape) op.fail("tensors must have known shapes");
+    count = count + product(*shape);
+  }
   const Type type = tensor_of_shape(op, 1, dtype);
   op.require_equal(simplify(count), simplify(product(*known_shape(type))), "the tensors have other elements than all");
   return type;

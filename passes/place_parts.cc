@@ -21,8 +21,17 @@ namespace {
 
 class PartPlacer {
  public:
-  explicit PartPlacer(std::vector<Binding> bindings) : bindings_(std::move(bindings)) {
-    for (size_t i = 0; i < bindings_.size(); ++i) number_of_.emplace(bindings_[i].var.get(), i);
+  // `outer` are the variables that are bound before the block.
+  PartPlacer(std::vector<Binding> bindings, const std::vector<VarRef>& outer) : bindings_(std::move(bindings)) {
+    VarSet known;
+    for (const VarRef& var : outer) known.insert(var.get());
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      number_of_.emplace(bindings_[i].var.get(), i);
+      if (!bindings_[i].cast) continue;
+      for (const VarRef& dim : free_vars(*bindings_[i].cast)) {
+        if (!known.contains(dim.get())) number_of_.emplace(dim.get(), i);
+      }
+    }
   }
 
   std::vector<Binding> run() {
@@ -58,6 +67,17 @@ class PartPlacer {
            "argument or a constant, or has a place already; join a copy of it",
            plan.elsewhere[0]);
     places_.add(binding.var, plan);
+    for (const auto& [part, place] : plan.parts) expect_dims_before(part, binding);
+  }
+
+  // The joined tensor is allocated before its first part.
+  void expect_dims_before(const VarRef& part, const Binding& join) const {
+    for (const VarRef& dim : free_vars(join.var.type())) {
+      const size_t* bound_at = find_value(number_of_, dim.get());
+      if (bound_at && *bound_at > number_of_.at(part.get()))
+        fail(span_of(join), "R.memory.join has the dim '{}', which is bound behind the tensor '{}'; bind it before",
+             dim->name, part->name);
+    }
   }
 
   // Returns the allocation, or the join, of which the tensor is the whole.
@@ -90,7 +110,8 @@ Expr place_in(const Expr& sequence) {
     binding.value = std::move(value);
   }
   if (!changes) return sequence;
-  return seq_expr({{false, PartPlacer(std::move(bindings)).run(), {}}}, cast<SeqExpr>(sequence)->body, sequence.span());
+  PartPlacer placer(std::move(bindings), free_vars(sequence));
+  return seq_expr({{false, placer.run(), {}}}, cast<SeqExpr>(sequence)->body, sequence.span());
 }
 
 }  // namespace

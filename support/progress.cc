@@ -37,8 +37,15 @@ void StageProgress::tell_of_oldest() const {
 void StageProgress::begin(const std::string& name) {
   if (!report_) return;
   std::lock_guard lock(mutex_);
+  if (refused_) std::rethrow_exception(refused_);
   running_.push_back({name, std::chrono::steady_clock::now()});
-  tell_of_oldest();
+  try {
+    tell_of_oldest();
+  } catch (...) {
+    running_.pop_back();
+    refused_ = std::current_exception();
+    throw;
+  }
 }
 
 void StageProgress::end(const std::string& name) {
@@ -51,7 +58,8 @@ void StageProgress::end(const std::string& name) {
   ++done_;
   try {
     done_ == total_ ? tell(slowest_, slowest_seconds_) : tell_of_oldest();
-  } catch (...) {  // a destructor calls this; the callback throws again when the next piece begins
+  } catch (...) {  // a destructor calls this: the next piece is the first that can be refused
+    refused_ = std::current_exception();
   }
 }
 

@@ -68,6 +68,7 @@ class StageProgress {
   std::mutex mutex_;
   size_t done_ = 0;
   std::vector<Running> running_;  // the oldest first
+  std::exception_ptr refused_;    // what the callback threw, which ends the stage: no further piece begins
   std::string slowest_;
   double slowest_seconds_ = 0;
 };

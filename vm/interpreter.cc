@@ -115,20 +115,23 @@ Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions opti
 
 Interpreter::~Interpreter() = default;
 
+void Interpreter::begin() {
+  if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
+  cancelled_.store(false, std::memory_order_relaxed);
+}
+
 Value Interpreter::run(const Function& function, std::span<const Value> inputs,
                        std::span<const Tensor* const> bound_outputs) {
   struct RunScope {
     TaskPool& pool;
     ~RunScope() { pool.leave(); }
   };
-  if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
   check_unchanged(image_->files);
   if (image_->weights) image_->weights->run();
   kernels_.pool().enter();
   RunScope scope{kernels_.pool()};
   Temporarily outputs(bound_outputs_, bound_outputs);
   steps_ = 0;
-  cancelled_.store(false, std::memory_order_relaxed);
   try {
     std::unique_ptr<Frame> frame = enter(function);
     std::copy(inputs.begin(), inputs.end(), frame->registers.begin());

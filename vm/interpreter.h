@@ -33,6 +33,9 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
+  // Begins a run of the host, of one function or of two in turn: a cancel() from here on ends it. Throws RuntimeError
+  // inside of a run.
+  void begin();
   // There are as many inputs as the function has. `bound_outputs` (may be empty) is memory for the flat results, which
   // new_tensor uses where dtype and shape fit; null entries are allocated. Throws RuntimeError; the interpreter can be
   // used again afterwards.

@@ -221,6 +221,7 @@ vm::Value run_checked(vm::Interpreter& interpreter, const vm::Function& function
 // Runs the function of that name, or the one that takes inputs of other sizes in its place.
 vm::Value run_named(vm::Interpreter& interpreter, const vm::Image& image, std::string_view name,
                     std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
+  interpreter.begin();
   const vm::Function& function = find_function(image.executable, name);
   const vm::Function* otherwise = image.otherwise[static_cast<size_t>(&function - image.executable.functions.data())];
   if (!otherwise) return run_checked(interpreter, function, inputs, outputs);

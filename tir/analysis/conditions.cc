@@ -31,6 +31,12 @@ std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {
   return result;
 }
 
+std::optional<Expr> condition_of(const NodeRef& node) {
+  if (const IfThenElse* branch = node.as<IfThenElse>()) return branch->condition;
+  const Call* choice = node.is<Call>() ? as_call(cast_handle<Expr>(node), ops::kIfThenElse) : nullptr;
+  return choice ? std::optional(choice->args[0]) : std::nullopt;
+}
+
 std::optional<Expr> conjunction(const std::vector<Expr>& conditions) {
   std::optional<Expr> result;
   for (const Expr& condition : conditions) result = result ? binary(BinaryOp::kAnd, *result, condition) : condition;

@@ -44,6 +44,8 @@ bool contains(const std::vector<Handle>& list, const NodeRef& node) {
 
 // Splits a predicate into the conditions that must all hold, and joins them again; an absent predicate is true.
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate);
+// Returns the condition under which a branch or an if_then_else takes its first side; nullopt for another node.
+std::optional<Expr> condition_of(const NodeRef& node);
 std::optional<Expr> conjunction(const std::vector<Expr>& conditions);
 
 // Returns the expression with var + 1 in place of the variable.

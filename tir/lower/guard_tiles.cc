@@ -56,11 +56,7 @@ class BorderFinder {
     }
     if (const Bind* bind = node.as<Bind>()) unknown_.insert(bind->var.get());
     if (const Let* let = node.as<Let>()) unknown_.insert(let->var.get());
-    const IfThenElse* branch = node.as<IfThenElse>();
-    const Call* choice = node.is<Call>() ? as_call(cast_handle<Expr>(node), ops::kIfThenElse) : nullptr;
-    if (branch || choice) {
-      for (const Expr& conjunct : conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
-    }
+    for (const Expr& conjunct : conjuncts(condition_of(node))) look(conjunct);
     visit_children(node, [&](const NodeRef& child, Slot) {
       if (!is_type_kind(child.kind())) visit(child);
     });

@@ -81,15 +81,12 @@ class CutFinder {
     }
     if (const Bind* bind = node.as<Bind>()) unknown_.insert(bind->var.get());
     if (const Let* let = node.as<Let>()) unknown_.insert(let->var.get());
-    const IfThenElse* branch = node.as<IfThenElse>();
-    const Call* choice = node.is<Call>() ? as_call(cast_handle<Expr>(node), ops::kIfThenElse) : nullptr;
-    if (branch || choice) {
-      for (const Expr& conjunct : conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
-    }
+    const std::optional<Expr> condition = condition_of(node);
+    for (const Expr& conjunct : conjuncts(condition)) look(conjunct);
     bool in_condition = true;  // the first operand of a branch; that of a call is its callee
     visit_children(node, [&](const NodeRef& child, Slot) {
       if (is_type_kind(child.kind())) return;
-      bool is_side = (branch || choice) && !in_condition;
+      bool is_side = condition && !in_condition;
       if (!child.is<OpRef>()) in_condition = false;
       Temporarily guards(guards_, guards_ + is_side);
       visit(child);
