@@ -64,7 +64,7 @@ relaxc_compiler_entry_type entry() {
   return opened;
 }
 
-// What the compiler tells.
+// The answer of the compiler to a request.
 struct Heard {
   int32_t status = RELAXC_OK;
   std::string message, text, cached;
@@ -99,6 +99,14 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
     const char* name = &given(options.dim_names[i], "a name of a dim");
     if (options.dim_values[i] < 0) fail_usage("dim '{}' is {}", name, options.dim_values[i]);
   }
+  check_count(options.num_ranges, options.range_names, "range_names");
+  check_count(options.num_ranges, options.range_least, "range_least");
+  check_count(options.num_ranges, options.range_most, "range_most");
+  for (int32_t i = 0; i < options.num_ranges; ++i) {
+    const char* name = &given(options.range_names[i], "a name of a dim");
+    if (options.range_least[i] < 0 || options.range_least[i] > options.range_most[i])
+      fail_usage("dim '{}' may be {} to {}, which no size is", name, options.range_least[i], options.range_most[i]);
+  }
   check_count(options.num_kernels, options.kernels, "kernels");
   for (int32_t i = 0; i < options.num_kernels; ++i) given(options.kernels[i], "a file of kernels");
   if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
@@ -107,7 +115,7 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   return options;
 }
 
-// Returns what the compiler gives: a text, or the artifact of a cache.
+// Throws the error that the compiler answers.
 Heard compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
   request.options = checked(options_of(options, "relaxc_compile_options"));
   Heard heard;
@@ -141,9 +149,17 @@ relaxc_program* compiled(relaxc_compiler_request request, const relaxc_compile_o
   TemporaryFolder folder;
   const std::string artifact = folder.file("model.so");
   request.artifact = artifact.c_str();
+  const relaxc_load_options trusted{.size = sizeof(relaxc_load_options), .trust_contents = 1};
   const Heard heard = compile(request, options);
-  return load_file(heard.cached.empty() ? artifact : heard.cached,
-                   {.size = sizeof(relaxc_load_options), .trust_contents = 1});
+  if (!heard.cached.empty()) {
+    try {
+      return load_file(heard.cached, trusted);
+    } catch (const RuntimeError&) {  // another process has removed it since, to make room
+    }
+    request.may_be_cached = 0;
+    compile(request, options);
+  }
+  return load_file(artifact, trusted);
 }
 
 relaxc_compiler_request request_for(const void* bytes, size_t num_bytes, const char* name) {

@@ -34,12 +34,15 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   settings.passes = text_of(options.passes, "default");
   settings.function = text_of(options.function, "");
   for (int32_t i = 0; i < options.num_dims; ++i) settings.dims[options.dim_names[i]] = options.dim_values[i];
+  for (int32_t i = 0; i < options.num_ranges; ++i)
+    settings.dim_ranges[options.range_names[i]] = {options.range_least[i], options.range_most[i]};
   settings.jobs = options.num_threads;
   if (options.opt_level) settings.opt_level = options.opt_level;
   if (options.winograd_error != 0) settings.winograd_error = std::max(options.winograd_error, 0.0);
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
   settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };
-  settings.report = [&options](const std::string& line) { log_to(options, RELAXC_LOG_NOTE, line); };
+  if (options.num_kernels > 0)  // it tells of their rules, and programs that are watched are not reused
+    settings.report = [&options](const std::string& line) { log_to(options, RELAXC_LOG_NOTE, line); };
   if (options.progress || options.cancelled) {
     settings.progress = [&options](const Progress& now) {
       if (options.cancelled && *options.cancelled) throw Cancelled("the compilation was cancelled");
@@ -101,7 +104,7 @@ void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& r
   if (request.artifact && request.may_be_cached) {
     ArtifactCache cache{.folder = request.options.cache ? request.options.cache : default_cache_folder()};
     for (int32_t i = 0; i < request.options.num_kernels; ++i) cache.rule_files.emplace_back(request.options.kernels[i]);
-    cache.note = settings.report;
+    cache.note = [&](const std::string& line) { log_to(request.options, RELAXC_LOG_NOTE, line); };
     const std::string artifact = cache.folder.empty() ? "" : load_cached(request.path, settings, cache).artifact;
     if (!artifact.empty()) return reply.cached(reply.user, artifact.c_str());
   }

@@ -1,4 +1,4 @@
-// What is behind the handles of the C interface, and the boundary that no exception crosses.
+// The structs behind the handles of the C interface, and the boundary that no exception crosses.
 #pragma once
 #include <atomic>
 #include <cstring>

@@ -43,7 +43,7 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
     row.rank = info.dims ? static_cast<int32_t>(info.dims->size()) : -1;
     if (info.dims) {
       std::vector<relaxc_dim>& dims = dims_.emplace_back();
-      for (const vm::DimInfo& dim : *info.dims) dims.push_back({dim.value, text(dim.text)});
+      for (const vm::DimInfo& dim : *info.dims) dims.push_back({dim.value, text(dim.text), dim.least, dim.most});
       row.dims = dims.data();
     }
     row.num_fields = static_cast<int32_t>(info.fields.size());
@@ -83,6 +83,15 @@ class MemoryFile {
  private:
   int descriptor_;
 };
+
+// Returns the message with words for the path of a file that has no name.
+std::string named_in_memory(std::string message, const std::string& path) {
+  for (const std::string& shown : {"'" + path + "'", path}) {
+    for (size_t at; (at = message.find(shown)) != std::string::npos;)
+      message.replace(at, shown.size(), "the artifact in memory");
+  }
+  return message;
+}
 
 // Returns what `find` gives for a declaration of the function; the message of a failure is noted.
 template <class Result, class Find>
@@ -134,7 +143,11 @@ relaxc_status relaxc_load_memory(const void* bytes, size_t num_bytes, const rela
     given(program, "program") = nullptr;
     if (bytes == nullptr && num_bytes > 0) fail_usage("bytes is a null pointer");
     MemoryFile file(bytes, num_bytes);
-    *program = load_file(file.path(), options_of(options, "relaxc_load_options"));
+    try {
+      *program = load_file(file.path(), options_of(options, "relaxc_load_options"));
+    } catch (const relaxc::RuntimeError& error) {
+      throw relaxc::RuntimeError(named_in_memory(error.what(), file.path()));
+    }
   });
 }
 

@@ -113,6 +113,8 @@ typedef enum relaxc_kind {
 typedef struct relaxc_dim {
   int64_t value;    /* -1: symbolic */
   const char* text; /* "batch" or "4 * n" of a symbolic dim, else "" */
+  int64_t least;    /* the sizes that a run may have: 0 and INT64_MAX where nothing is stated, as for "4 * n" */
+  int64_t most;
 } relaxc_dim;
 
 /* The declaration of an input or output; it lives as long as its program. */
@@ -292,6 +294,10 @@ typedef struct relaxc_compile_options {
   void* user;                        /* of both callbacks */
   const volatile int32_t* cancelled; /* the host makes it 1, on any thread, to end the compilation with
                                         RELAXC_CANCELLED when its next piece of work begins; NULL: it never does */
+  const char* const* range_names; /* symbolic dims whose sizes every run tests: least <= size <= most */
+  const int64_t* range_least;     /* from 0 */
+  const int64_t* range_most;      /* INT64_MAX: any */
+  int32_t num_ranges;
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

@@ -15,6 +15,15 @@ namespace relaxc {
 
 static bool is_public(const FunctionRef& function) { return function->attrs.has(attr_names::kGlobalSymbol); }
 
+// Throws for a name of a dim that the module does not have.
+template <class Value>
+static void check_dim_names(const std::map<std::string, Value>& given, const std::set<std::string>& known) {
+  for (const auto& [name, _] : given) {
+    if (!known.contains(name))
+      fail({}, "the module has no symbolic dim '{}'{}", name, known.empty() ? "" : "; it has: " + joined(known));
+  }
+}
+
 IRModule with_dims_bound(IRModule module, const std::map<std::string, int64_t>& dims) {
   auto is_graph = [](const auto& entry) { return entry.second.template is<Function>(); };
   bool has_graph = std::ranges::any_of(module.functions, is_graph);
@@ -32,9 +41,69 @@ IRModule with_dims_bound(IRModule module, const std::map<std::string, int64_t>& 
     }
     if (!values.empty()) function = substitute(function, values);
   }
-  for (const auto& [name, value] : dims)
-    if (!known.contains(name))
-      fail({}, "the module has no symbolic dim '{}'{}", name, known.empty() ? "" : "; it has: " + joined(known));
+  check_dim_names(dims, known);
+  return module;
+}
+
+DimRanges dim_ranges(const Function& function) {
+  DimRanges ranges;
+  auto read = [&](const char* attr, int64_t DimRange::* end) {
+    const AttrValue* value = function.attrs.find(attr);
+    if (!value) return;
+    const Attrs* numbers = value->as<Attrs>();
+    if (!numbers) fail({}, "the attribute '{}' is not a dictionary from names of dims to numbers", attr);
+    for (const auto& [name, number] : *numbers) {
+      const int64_t* known = number.as<int64_t>();
+      if (!known)
+        fail({}, "the attribute '{}' gives dim '{}' {}, which is not a number", attr, name, to_string(number));
+      ranges[name].*end = *known;
+    }
+  };
+  read(attr_names::kLowerBound, &DimRange::least);
+  read(attr_names::kUpperBound, &DimRange::most);
+  for (const auto& [name, range] : ranges) {
+    if (range.least > range.most || range.most < 0)
+      fail({}, "dim '{}' may be {} to {}, which no size is", name, range.least, range.most);
+  }
+  return ranges;
+}
+
+// Returns the graph functions that the host runs, and those that run in their place for other shapes.
+static std::set<std::string> entry_functions(const IRModule& module) {
+  std::set<std::string> result;
+  for (const auto& [name, function] : module.functions) {
+    const Function* graph = function.as<Function>();
+    if (!graph || !is_public(cast<Function>(function))) continue;
+    result.insert(name);
+    const std::string otherwise = graph->attrs.get_string(attr_names::kOtherwise, "");
+    if (module.functions.contains(otherwise)) result.insert(otherwise);
+  }
+  return result;
+}
+
+IRModule with_dim_ranges(IRModule module, const DimRanges& given) {
+  std::set<std::string> known;
+  for (const std::string& name : entry_functions(module)) {
+    Expr& function = module.functions.at(name);
+    Function copy = *function.as<Function>();
+    DimRanges ranges = dim_ranges(copy);
+    for (const VarRef& param : copy.params) {
+      for (const VarRef& dim : free_vars(param.type())) {
+        known.insert(dim->name);
+        if (auto it = given.find(dim->name); it != given.end()) ranges[dim->name] = it->second;
+      }
+    }
+    Attrs least, most;
+    for (const auto& [dim, range] : ranges) {
+      if (range.least > 0) least.set(dim, range.least);
+      if (range.most != DimRange().most) most.set(dim, range.most);
+    }
+    if (!least.empty()) copy.attrs.set(attr_names::kLowerBound, least);
+    if (!most.empty()) copy.attrs.set(attr_names::kUpperBound, most);
+    dim_ranges(copy);  // tests them
+    function = make_function(std::move(copy), function.span());
+  }
+  check_dim_names(given, known);
   return module;
 }
 

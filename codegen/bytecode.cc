@@ -5,7 +5,6 @@
 #include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
 #include "codegen/value_info.h"
-#include "ir/arith.h"
 #include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -61,12 +60,13 @@ class FunctionLowering {
     std::vector<std::string> input_names = names_of(attr_names::kInputNames);
     std::vector<std::string> output_names = names_of(attr_names::kOutputNames);
     if (!function_->attrs.has(attr_names::kGlobalSymbol) && name_ != "main") code_.make_private();
+    const DimRanges ranges = dim_ranges(*function_);
     std::vector<ScalarLowering::Typed> inputs;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
       check_supported(param);
       std::string shown = i < input_names.size() ? input_names[i] : param->name;
-      Reg value = code_.add_input(value_info(shown, param.type()));
+      Reg value = code_.add_input(value_info(shown, param.type(), ranges));
       registers_.emplace(param.get(), value);
       inputs.push_back({value, param.type(), fmt::format("input '{}'", shown)});
     }
@@ -74,13 +74,14 @@ class FunctionLowering {
     std::vector<Type> results = flattened(function_->result.is<ObjectType>() ? body.type() : function_->result);
     for (size_t i = 0; i < results.size(); ++i) {
       std::string shown = i < output_names.size() ? output_names[i] : fmt::format("output_{}", i);
-      code_.add_output(value_info(shown, results[i]));
+      code_.add_output(value_info(shown, results[i], ranges));
     }
     // Scalars come first, because a dim that is also a scalar param is compared with it.
     for (const VarRef& param : function_->params) {
       if (param.type().is<PrimType>()) define_slot(param, checked_scalar(param));
     }
     dims_.match(inputs);
+    dims_.check_ranges(function_->params, ranges);
     note_outputs(body);
     code_.emit(Opcode::kRet, {sequence(function_->body)});
     code_.finish();

@@ -50,6 +50,18 @@ void ScalarLowering::match(const std::vector<Typed>& values) {
   }
 }
 
+void ScalarLowering::check_ranges(const std::vector<VarRef>& params, DimRanges ranges) {
+  for (const VarRef& param : params) {
+    for (const VarRef& dim : free_vars(param.type())) {
+      const auto range = ranges.find(dim->name);
+      if (range == ranges.end()) continue;
+      code_.emit(Opcode::kCheckRange, {scalar(dim), range->second.least, range->second.most,
+                                       executable_.string(fmt::format("dim '{}'", dim->name))});
+      ranges.erase(range);
+    }
+  }
+}
+
 // Returns the form that vm.builtin.check_form tests, and the dims of the tensors, if they are known.
 static std::string form_of_type(const Type& type, const std::vector<Expr>*& dims) {  // NOLINT: bounded
   auto dtype_text = [](const Type& of) { return tensor_dtype(of) ? to_string(*tensor_dtype(of)) : "any"; };

@@ -1,5 +1,6 @@
 // Lowers symbolic dims and scalars of a graph function to slots of its bytecode. Internal to codegen/bytecode*.cc.
 #pragma once
+#include "codegen/bind_values.h"
 #include "ir/visit.h"
 #include "support/temporarily.h"
 #include "vm/builder.h"
@@ -29,6 +30,8 @@ class ScalarLowering {
   // Tests dtypes, ranks and dims, including those of tuple items, and binds the dims that are not bound yet. A compound
   // dim may precede the values that bind its variables.
   void match(const std::vector<Typed>& values);
+  // Tests the dims of the params' types that have ranges, which are bound.
+  void check_ranges(const std::vector<VarRef>& params, DimRanges ranges);
 
   // Lowers a branch: slots that are computed in it are not available after it.
   template <class Lower>

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "codegen/backend.h"
+#include "codegen/bind_values.h"
 #include "ir/module.h"
 #include "passes/runner.h"
 #include "tir/interpret/interpreter.h"
@@ -25,6 +26,7 @@ struct CompileSettings : PassSettings {
   std::string target = "host";                   // codegen/target.h lists the forms
   std::string passes = "default";                // names of passes and pipelines
   std::map<std::string, int64_t> dims;           // symbolic dims of the inputs that get a fixed value
+  DimRanges dim_ranges = {};                     // of others, which every run tests
   std::map<std::string, Tensor> params = {};     // params of the function that become constants: weights
   std::map<std::string, Type> types = {};        // of params that a text or model leaves open (codegen/open_types.h)
   std::map<std::string, Type> input_types = {};  // the same, of inputs that are to be given

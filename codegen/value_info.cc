@@ -44,14 +44,18 @@ std::string text_of(const Expr& dim) {
   return result;
 }
 
-vm::DimInfo dim_info(const Expr& dim) {
-  auto number = as_int(dim);
-  return number ? vm::DimInfo{*number, ""} : vm::DimInfo{-1, text_of(dim)};
+vm::DimInfo dim_info(const Expr& dim, const DimRanges& ranges) {
+  if (auto number = as_int(dim)) return {*number, ""};
+  vm::DimInfo info{-1, text_of(dim)};
+  const Var* var = dim.as<Var>();
+  if (const DimRange* range = var ? find_value(ranges, var->name) : nullptr)
+    info.least = range->least, info.most = range->most;
+  return info;
 }
 
 }  // namespace
 
-vm::ValueInfo value_info(std::string name, const Type& type) {
+vm::ValueInfo value_info(std::string name, const Type& type, const DimRanges& ranges) {
   vm::ValueInfo info;
   info.name = std::move(name);
   info.dtype = tensor_dtype(type);
@@ -61,26 +65,26 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   if (const PrimType* scalar = type.as<PrimType>()) {
     info.kind = scalar->dtype.is_float() ? vm::ValueKind::kDouble : vm::ValueKind::kInt;
     info.dtype = scalar->dtype;
-    if (scalar->value) info.dims = {dim_info(*scalar->value)};
+    if (scalar->value) info.dims = {dim_info(*scalar->value, ranges)};
   }
   if (const OptionalType* optional = type.as<OptionalType>()) {
-    info = value_info(info.name, optional->item);
+    info = value_info(info.name, optional->item, ranges);
     info.is_optional = true;
   }
   if (const SequenceType* sequence = type.as<SequenceType>()) {
     info.kind = vm::ValueKind::kSequence;
-    info.fields = {value_info("", sequence->item)};
+    info.fields = {value_info("", sequence->item, ranges)};
   }
   if (const MapType* map = type.as<MapType>()) {
     info.kind = vm::ValueKind::kMap;
-    info.fields = {value_info("", tensor_type({}, map->key)), value_info("", map->value)};
+    info.fields = {value_info("", tensor_type({}, map->key)), value_info("", map->value, ranges)};
   }
   if (const TupleType* tuple = type.as<TupleType>()) {
     info.kind = vm::ValueKind::kTuple;
-    info.fields = map_each(tuple->items, [](const Type& item) { return value_info("", item); });
+    info.fields = map_each(tuple->items, [&](const Type& item) { return value_info("", item, ranges); });
   }
   if (const std::vector<Expr>* shape = known_shape(type)) {
-    info.dims = map_each(*shape, dim_info);
+    info.dims = map_each(*shape, [&](const Expr& dim) { return dim_info(dim, ranges); });
   } else if (int64_t rank = known_rank(type); rank >= 0) {
     info.dims = std::vector<vm::DimInfo>(static_cast<size_t>(rank), {-1, "?"});  // dims without a name
   }

@@ -27,6 +27,9 @@ inline constexpr const char* kOutputNames = "output_names";
 // A string: the function that takes the same inputs where their dims fail the tests of this one, such as that two dims
 // are equal. The importer sets it, codegen/bytecode.cc reads it, and a run calls it (vm/program.cc).
 inline constexpr const char* kOtherwise = "otherwise";
+// Dictionaries from names of symbolic dims to ints: the least and the greatest size that a run may have. Texts and
+// codegen/bind_values.cc set them, codegen/bytecode.cc reads them.
+inline constexpr const char *kLowerBound = "tir_var_lower_bound", *kUpperBound = "tir_var_upper_bound";
 // A list of strings: the params by which the function is differentiated; none: all of floats. The pass gradient reads
 // it.
 inline constexpr const char* kRequireGrads = "require_grads";

@@ -14,6 +14,21 @@ static ReportList described(const std::vector<vm::ValueInfo>& infos) {
   return map_each(infos, [](const vm::ValueInfo& info) { return ReportValue(vm::to_string(info)); });
 }
 
+// Returns "batch: 1 to 64" for each dim with a stated range.
+static ReportList ranges_of(const std::vector<vm::ValueInfo>& inputs) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  std::map<std::string, std::string> ranges;
+  for (const vm::ValueInfo& input : inputs) {
+    for (const vm::DimInfo& dim : input.dims.value_or(std::vector<vm::DimInfo>())) {
+      if (dim.least == 0 && dim.most == kAny) continue;
+      const std::string range =
+          dim.most == kAny ? fmt::format("from {}", dim.least) : fmt::format("{} to {}", dim.least, dim.most);
+      ranges.emplace(dim.text, fmt::format("{}: {}", dim.text, range));
+    }
+  }
+  return map_each(ranges, [](const auto& entry) { return ReportValue(entry.second); });
+}
+
 Report report_of_artifact(const std::string& path) {
   vm::Artifact artifact = vm::load_artifact(path);
   artifact.weights->run();
@@ -23,8 +38,10 @@ Report report_of_artifact(const std::string& path) {
   const std::vector<std::string_view> linked = parts_of(names, '\n');
   for (const vm::Function& function : executable.functions) {
     if (!function.is_public) continue;
-    functions.push_back(Report{
-        {"name", function.name}, {"inputs", described(function.inputs)}, {"outputs", described(function.outputs)}});
+    Report row{
+        {"name", function.name}, {"inputs", described(function.inputs)}, {"outputs", described(function.outputs)}};
+    if (ReportList ranges = ranges_of(function.inputs); !ranges.empty()) row.set("dims", ranges);
+    functions.push_back(row);
   }
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool is_own = kernel.source == vm::KernelSource::kArtifact;

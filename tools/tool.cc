@@ -75,6 +75,7 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->type_name("TIMES")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
+  app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"error", "clamp"}).description(""))
@@ -196,9 +197,35 @@ std::vector<std::string> CompilerOptions::rule_files(const std::string& model) c
   return files;
 }
 
+// Parses "batch=1:64", of which either number may be left out.
+static DimRanges parse_dim_ranges(const std::vector<std::string>& texts) {
+  DimRanges result;
+  for (const std::string& text : texts) {
+    auto is_range = [](const auto&, const std::string& value) { return value.find(':') != std::string::npos; };
+    const auto [name, range] = split_at_equals(text, "a range such as batch=1:64", is_range);
+    const std::string numbers(range);
+    const size_t colon = numbers.find(':');
+    if (colon == std::string::npos)
+      throw CLI::ValidationError(fmt::format("'{}': expected a range such as batch=1:64", text));
+    DimRange parsed;
+    auto read = [&](const std::string& number, int64_t& to) {
+      const std::optional<int64_t> value = number.empty() ? to : whole_number(number);
+      if (!value) throw CLI::ValidationError(fmt::format("'{}': the ends of a range are numbers from 0", text));
+      to = *value;
+    };
+    read(numbers.substr(0, colon), parsed.least);
+    read(numbers.substr(colon + 1), parsed.most);
+    if (parsed.least > parsed.most)
+      throw CLI::ValidationError(fmt::format("'{}': the range begins above its end", text));
+    result.insert_or_assign(std::string(name), parsed);
+  }
+  return result;
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
+  result.dim_ranges = parse_dim_ranges(ranges);
   for (const std::string& text : bound) {
     auto [name, file] = split_at_equals(text, "a param such as w=w.npy", names_file);
     Tensor tensor = file.ends_with(".pb") ? read_tensor_pb(file) : read_npy(file);

@@ -113,6 +113,8 @@ struct OperandInfo {
   X(kMatchShape, "match_shape", \
     "bind slots to the dims of a tensor or shape, or compare them; the rank must equal the pattern's", \
     {"value", kReg}, {"pattern", kPattern}, {"context", kString}) \
+  X(kCheckRange, "check_range", "the number must be from `least` to `most`", \
+    {"value", kScalar}, {"least", kImm}, {"most", kImm}, {"context", kString}) \
   X(kCheckTensor, "check_tensor", "the value must be a tensor of this dtype (or `any`) and rank (-1: any)", \
     {"value", kReg}, {"dtype", kDType}, {"ndim", kImm}, {"context", kString}) \
   X(kCheckIndices, "check_indices", "integers must lie in [-dim, dim); several dims: one per item of the last axis", \

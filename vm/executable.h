@@ -1,5 +1,6 @@
 // A compiled module without its machine code: bytecode, tables and constants. Immutable once built; threads share it.
 #pragma once
+#include <limits>
 #include <map>
 
 #include "vm/value.h"
@@ -12,6 +13,8 @@ using Word = int64_t;  // of code (vm/bytecode.h)
 struct DimInfo {
   int64_t value = -1;  // -1: see text
   std::string text;    // empty for a number
+  // The numbers that a symbolic value may be; those of an expression are not stated.
+  int64_t least = 0, most = std::numeric_limits<int64_t>::max();
   friend bool operator==(const DimInfo&, const DimInfo&) = default;
 };
 

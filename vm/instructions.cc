@@ -169,6 +169,15 @@ struct Interpreter::Instructions {
     throw ShapeError(message);
   }
 
+  void run(In<Opcode::kCheckRange> in) {
+    const int64_t value = in.scalar<"value">(), least = in.word<"least">(), most = in.word<"most">();
+    if (value >= least && value <= most) return;
+    const std::string& context = in.string<"context">();
+    if (most == std::numeric_limits<int64_t>::max())
+      throw_runtime_error("{} is {}, and the program takes at least {}", context, value, least);
+    throw_runtime_error("{} is {}, and the program takes {} to {}", context, value, least, most);
+  }
+
   void run(In<Opcode::kCheckTensor> in) {
     const Value& value = in.reg<"value">();
     const Tensor* tensor = value.get_if<Tensor>();

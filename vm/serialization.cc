@@ -125,9 +125,11 @@ void transfer_values(Archive& archive, auto& infos, int depth = 0) {
     archive.enumerator(info.kind, kNumValueKinds, "value kind");
     archive.optional(info.dtype, [&](auto& dtype) { transfer(archive, dtype); });
     archive.optional(info.dims, [&](auto& dims) {
-      archive.list(dims, 16, [&](auto& dim) {
+      archive.list(dims, 32, [&](auto& dim) {
         archive.integer(dim.value);
         archive.sized(dim.text);
+        archive.integer(dim.least);
+        archive.integer(dim.most);
       });
     });
     archive.enumerator(info.is_optional, 2, "flag");
@@ -203,8 +205,8 @@ void write_tables(ByteWriter& out, const Executable& executable) {
 // Returns the version with which the program section begins. It follows from the instruction set and from the bytes of
 // an executable with entries in all tables. Their values differ, so that exchanging two fields changes it, too.
 int64_t program_version() {
-  ValueInfo field{"y", ValueKind::kInt, kInt32, std::vector<DimInfo>{{15, "m"}}};
-  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n"}}, {field}, true};
+  ValueInfo field{"y", ValueKind::kInt, kInt32, std::vector<DimInfo>{{15, "m", 16, 17}}};
+  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n", 18, 19}}, {field}, true};
   Executable one;
   one.functions = {{"main", true, {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
   one.code = {9};

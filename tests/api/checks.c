@@ -205,6 +205,18 @@ static void check_files(const char* folder) {
   EXPECT(relaxc_compile(path, &options, &program) == RELAXC_OK);
   EXPECT(strcmp(relaxc_input(program, NULL, 0)->type, "float32[5, 2]") == 0);
   relaxc_program_release(program);
+  relaxc_compile_options ranged = {.size = sizeof ranged};
+  const int64_t least[] = {1}, most[] = {8}, below[] = {0};
+  ranged.range_names = names;
+  ranged.range_least = least;
+  ranged.range_most = most;
+  ranged.num_ranges = 1;
+  EXPECT(relaxc_compile(path, &ranged, &program) == RELAXC_OK);
+  EXPECT(relaxc_input(program, NULL, 0)->dims[0].least == 1 && relaxc_input(program, NULL, 0)->dims[0].most == 8);
+  EXPECT(relaxc_input(program, NULL, 0)->dims[1].least == 0 && relaxc_input(program, NULL, 0)->dims[1].most == INT64_MAX);
+  relaxc_program_release(program);
+  ranged.range_most = below;
+  EXPECT(relaxc_compile(path, &ranged, &program) == RELAXC_USAGE && MESSAGE_HAS("dim 'n' may be 1 to 0"));
   char artifact[4096];
   snprintf(artifact, sizeof artifact, "%s/fixed.so", folder);
   EXPECT(relaxc_compile_to_file(path, &options, artifact) == RELAXC_OK);

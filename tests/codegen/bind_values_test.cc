@@ -103,3 +103,26 @@ TEST_CASE("dims of graph functions, or of programs by themselves, get values", "
   CHECK_THROWS_WITH(with_dims_bound(bindable(kDenseLayer), {{"z", 3}}),
                     Catch::Contains("no symbolic dim 'z'; it has: k, n"));
 }
+
+TEST_CASE("a run whose dims are out of their range is refused", "[codegen]") {
+  const IRModule module = with_dim_ranges(bindable(kDenseLayer), {{"k", {2, 4}}, {"n", {3}}});
+  const std::string text = text_when_verified(module);
+  INFO(text);
+  CHECK(test::contains(text, "\"tir_var_lower_bound\": {\"k\": 2, \"n\": 3}"));
+  CHECK(test::contains(text, "\"tir_var_upper_bound\": {\"k\": 4}"));
+  const Program program = compile(module).load();
+  const vm::ValueInfo& w = program.executable().default_function()->inputs.at(1);
+  CHECK(w.dims->at(0) == vm::DimInfo{-1, "k", 2, 4});
+  CHECK(w.dims->at(1) == vm::DimInfo{-1, "n", 3});
+  Session session(program, {.threads = 1});
+  auto run = [&](int64_t k, int64_t n) { return session.run({zeros({2, k}), zeros({k, n}), zeros({n})}); };
+  CHECK(run(2, 3).size() == 1);
+  CHECK(run(4, 100).size() == 1);
+  CHECK_THROWS_WITH(run(5, 3), "dim 'k' is 5, and the program takes 2 to 4");
+  CHECK_THROWS_WITH(run(1, 3), "dim 'k' is 1, and the program takes 2 to 4");
+  CHECK_THROWS_WITH(run(2, 2), "dim 'n' is 2, and the program takes at least 3");
+  CHECK_THROWS_WITH(with_dim_ranges(bindable(kDenseLayer), {{"z", {1, 2}}}),
+                    Catch::Contains("no symbolic dim 'z'; it has: k, n"));
+  CHECK_THROWS_WITH(with_dim_ranges(bindable(kDenseLayer), {{"n", {3, 2}}}),
+                    Catch::Contains("dim 'n' may be 3 to 2, which no size is"));
+}

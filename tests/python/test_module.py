@@ -61,6 +61,19 @@ class Modules(unittest.TestCase):
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, kernels=["none.py"])
 
+    def test_ranges_of_dims(self):
+        model = relaxc.compile(DIGITS, dim_ranges={"batch": (1, 8)})
+        self.assertEqual(model.inputs[0].ranges[0], (1, 8))
+        self.assertEqual(model.inputs[0].ranges[1], (model.inputs[0].shape[1],) * 2)
+        x = np.load(DIGITS.parent / "samples.npy")
+        self.assertEqual(len(model(x[:8])), 8)
+        with self.assertRaisesRegex(relaxc.Error, "dim 'batch' is 9, and the program takes 1 to 8"):
+            model(np.resize(x, (9, *x.shape[1:])))
+        self.assertEqual(relaxc.compile(DIGITS, dim_ranges={"batch": (2, None)}).inputs[0].ranges[0], (2, None))
+        for wrong in [(3, 2), (-1, 2), 5, (1, 2, 3), ("a", 2)]:
+            with self.assertRaises(relaxc.UsageError):
+                relaxc.compile(DIGITS, dim_ranges={"batch": wrong})
+
     def test_the_cache(self):
         with tempfile.TemporaryDirectory() as folder:
             heard = []

@@ -42,6 +42,15 @@ class Dtypes(unittest.TestCase):
                     y = model(given)
                     self.assertEqual(y.dtype, x.dtype)
                     self.assertEqual(y.tolist(), values)
+                for wrong in ([values[0] - 1, 0, 0], [0, 0, values[1] + 1]):
+                    with self.assertRaisesRegex(TypeError, "out of the range of"):
+                        model(wrong)
+
+    def test_lists_do_not_become_bits(self):
+        model = identity("bfloat16")
+        if model.inputs[0].dtype == np.uint16:  # without ml_dtypes
+            with self.assertRaisesRegex(TypeError, "ml_dtypes"):
+                model([1, 2, 3])
 
     def test_bfloat16_is_computed(self):
         declared = 'R.Tensor((2,), "bfloat16")'

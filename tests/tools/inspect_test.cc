@@ -122,6 +122,11 @@ def main(x: R.Tensor(("n", 4), "float32")):
   INFO(compiled.out << compiled.err);
   for (const char* part : {"kind: artifact", "x: float32[n, 4]", "fused_add_relu machine code", "architecture"})
     CHECK(contains(compiled.out, part));
+  REQUIRE(test::run_program({RELAXC_TOOL, "compile", text, "--dim-range", "n=1:64", "-o", artifact}, 120).exit_code ==
+          0);
+  CHECK(contains(inspected({artifact}).out, "n: 1 to 64"));
+  for (const char* range : {"n=64:1", "n=a:2", "n=5", "z=1:2"})
+    CHECK(test::run_program({RELAXC_TOOL, "compile", text, "--dim-range", range, "-o", artifact}, 120).exit_code != 0);
   test::Outcome wrong = inspected({folder.write("model.onnx", "no model")});
   CHECK(wrong.exit_code == 1);
   CHECK(contains(wrong.err, "not an ONNX model"));

@@ -9,7 +9,7 @@ from threading import get_ident
 from typing import Any, Callable, Mapping, Sequence, Union
 
 from . import _interrupt, _library
-from ._library import encoded, lib, text
+from ._library import ANY_SIZE, encoded, lib, text
 from .errors import UsageError, check
 from .progress import Progress, reporter
 
@@ -20,11 +20,23 @@ class RelaxcWarning(UserWarning):
     """A warning of the compiler."""
 
 
+def _range(name: str, ends: tuple[int | None, int | None]) -> tuple[int, int]:
+    try:
+        first, last = ends
+        least, most = 0 if first is None else operator.index(first), ANY_SIZE if last is None else operator.index(last)
+    except (TypeError, ValueError):
+        raise UsageError(f"the range of dim {name!r} is {ends!r}, expected (least, most), such as (1, 64)") from None
+    if not 0 <= least <= most <= ANY_SIZE:
+        raise UsageError(f"the range of dim {name!r} is {least} to {most}, which no size is")
+    return least, most
+
+
 class Options:
     """A relaxc_compile_options with the memory that it points to."""
 
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
-                 dims: Mapping[str, int] | None = None, kernels: Sequence[Path] = (), jobs: int = 0,
+                 dims: Mapping[str, int] | None = None,
+                 dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Sequence[Path] = (), jobs: int = 0,
                  opt_level: int = 0, winograd_error: float = 2, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
@@ -35,6 +47,7 @@ class Options:
         for name, value in dims.items():
             if not 0 <= value < 2**63:
                 raise UsageError(f"dim {name!r} is {value}, expected a number from 0 to 2**63 - 1")
+        ranges = {name: _range(name, ends) for name, ends in (dim_ranges or {}).items()}
         self._cancelled = c.c_int32(0)
         self._log, self._messages = log, []  # type: ignore[var-annotated]
         self._report, self._finish = reporter(progress)
@@ -46,6 +59,10 @@ class Options:
         options.dim_names = (c.c_char_p * len(dims))(*[encoded(name) for name in dims])
         options.dim_values = (c.c_int64 * len(dims))(*dims.values())
         options.num_dims = len(dims)
+        options.range_names = (c.c_char_p * len(ranges))(*[encoded(name) for name in ranges])
+        options.range_least = (c.c_int64 * len(ranges))(*[least for least, _ in ranges.values()])
+        options.range_most = (c.c_int64 * len(ranges))(*[most for _, most in ranges.values()])
+        options.num_ranges = len(ranges)
         options.kernels = (c.c_char_p * len(kernels))(*[encoded(path) for path in kernels])
         options.num_kernels = len(kernels)
         options.num_threads, options.opt_level = jobs, opt_level

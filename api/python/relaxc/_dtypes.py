@@ -53,6 +53,17 @@ class Code(NamedTuple):
         return self.code == STRING_CODE
 
     @property
+    def is_bits(self) -> bool:
+        """Whether NumPy's arrays of it hold the bits of floats."""
+        return self in _TO_NUMPY and self.code not in (INT, UINT, BOOL) and self.numpy.kind == "u"
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest number of a packed dtype of integers."""
+        least = -(1 << (self.bits - 1)) if self.code == INT else 0
+        return least, least + (1 << self.bits) - 1
+
+    @property
     def numpy(self) -> np.dtype:
         """The dtype of NumPy arrays of it."""
         if self not in _TO_NUMPY:

@@ -28,8 +28,11 @@ class ManagedTensor(c.Structure):
     _fields_ = [("tensor", Tensor), ("manager", c.c_void_p), ("deleter", c.c_void_p)]
 
 
+ANY_SIZE = 2**63 - 1  # of a dim that has no greatest size
+
+
 class Dim(c.Structure):
-    _fields_ = [("value", c.c_int64), ("text", c.c_char_p)]
+    _fields_ = [("value", c.c_int64), ("text", c.c_char_p), ("least", c.c_int64), ("most", c.c_int64)]
 
 
 class ValueInfo(c.Structure):
@@ -82,7 +85,8 @@ class CompileOptions(c.Structure):
                 ("kernels", c.POINTER(c.c_char_p)), ("num_kernels", c.c_int32), ("num_threads", c.c_int32),
                 ("opt_level", c.c_int32), ("winograd_error", c.c_double), ("cache", c.c_char_p), ("log", Logger),
                 ("progress", ProgressCallback), ("user", c.c_void_p),
-                ("cancelled", c.c_void_p)]
+                ("cancelled", c.c_void_p), ("range_names", c.POINTER(c.c_char_p)), ("range_least", c.POINTER(c.c_int64)),
+                ("range_most", c.POINTER(c.c_int64)), ("num_ranges", c.c_int32)]
 
 
 def _paths() -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _dtypes
-from ._dtypes import Code, code_for, code_of
+from ._dtypes import INT, UINT, Code, code_for, code_of
 from ._library import Deleter, ManagedTensor, Tensor
 
 _CPU = 1
@@ -26,17 +26,25 @@ def as_array(value: Any, declared: Code | None) -> np.ndarray:
     elif declared is None or declared.is_string:
         array = np.asarray(value)
     else:
-        array = _from_numbers(value, declared.numpy)
+        array = _from_numbers(value, declared)
     return array
 
 
-def _from_numbers(value: Any, dtype: np.dtype) -> np.ndarray:
+def _from_numbers(value: Any, declared: Code) -> np.ndarray:
+    dtype = declared.numpy
+    if declared.is_bits:
+        raise TypeError(f"numbers become floats that NumPy does not have with the package ml_dtypes only; give the bits "
+                        f"as an array of {dtype}")
     array = np.asarray(value)
     if array.size and dtype.kind in "iub" and array.dtype.kind not in ("iub" if dtype.kind != "b" else "b"):
         raise TypeError(f"expected numbers of {dtype}, got {array.dtype}")
     result = array.astype(dtype)
     if dtype.kind in "iu" and not np.array_equal(result, array):
         raise TypeError(f"a number is out of the range of {dtype}")
+    if declared.is_packed and declared.code in (INT, UINT) and array.size:
+        least, most = declared.range
+        if array.min() < least or array.max() > most:
+            raise TypeError(f"a number is out of the range of {declared.bits} bits, {least} to {most}")
     return result
 
 

@@ -33,6 +33,8 @@ class ValueInfo:
     """The dims: int, or str for a symbolic one ("batch", "4 * n"); None where the rank is any."""
     optional: bool
     """Whether the value may be None."""
+    ranges: tuple[tuple[int, int | None], ...] | None
+    """The sizes that each dim may have, both ends included; None for the second: any."""
     fields: tuple[ValueInfo, ...]
     """Of a tuple; the item of a sequence; key and value of a map."""
     code: Code | None
@@ -46,12 +48,21 @@ class ValueInfo:
         return self.kind == "tensor" and not self.optional and self.code is not None and not self.code.is_string
 
 
+def _range_of(dim: _library.Dim) -> tuple[int, int | None]:
+    if dim.value >= 0:
+        return dim.value, dim.value
+    return dim.least, None if dim.most == _library.ANY_SIZE else dim.most
+
+
 def info_of(row: _library.ValueInfo) -> ValueInfo:
     kind = _KINDS.get(row.kind, "none")
     code = code_of(row.dtype) if row.has_dtype and kind == "tensor" else None
     shape: tuple[Dim, ...] | None = None
     if row.rank >= 0 and kind in ("tensor", "shape"):
         shape = tuple(dim.value if dim.value >= 0 else text(dim.text) for dim in row.dims[:row.rank])
+    ranges: tuple[tuple[int, int | None], ...] | None = None
+    if shape is not None:
+        ranges = tuple(_range_of(dim) for dim in row.dims[:row.rank])
     fields = tuple(info_of(field) for field in row.fields[:row.num_fields]) if row.num_fields else ()
     return ValueInfo(text(row.name), text(row.type), kind, code.numpy if code is not None else None,
-                     text(row.dtype_name), shape, bool(row.optional), fields, code)
+                     text(row.dtype_name), shape, bool(row.optional), ranges, fields, code)

@@ -8,6 +8,7 @@ from typing import Any, Mapping, Sequence, Union
 
 from ._compile import Options, Path
 from ._library import encoded, lib
+from .errors import UsageError
 from .model import Model, Program
 
 Source = Union[str, "os.PathLike[str]", bytes, "Module", Any]
@@ -25,7 +26,7 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
-            kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
+            dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
             function: str | None = None, opt_level: int = 0, winograd_error: float = 2, jobs: int = 0,
             cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
@@ -35,6 +36,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
             onnx.ModelProto, or a `Module`.
         target: the processor, "host" by default; docs/targets.md lists them.
         dims: fixed values of symbolic dims, such as {"batch": 1}.
+        dim_ranges: the sizes that others may have, both ends included, such as {"sequence": (1, 512)}; None for an
+            end that is open. A run with another size raises an error.
         kernels: files of kernels and schedules (docs/own-kernels.md).
         threads: of the runs of each session; 0: all cores of the process.
         passes: "default", or a list of passes as `relaxc opt --passes` takes it.
@@ -50,7 +53,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         log: is called with each note and warning, as str; without it warnings become a `RelaxcWarning`.
         memory_limit: bytes of tensors alive at once in a session; 0: twice the machine's memory.
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
-    options = Options(target=target, passes=passes, function=function, dims=dims, kernels=kernels, jobs=jobs,
+    options = Options(target=target, passes=passes, function=function, dims=dims,
+                      dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
                       opt_level=opt_level, winograd_error=winograd_error, cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
@@ -62,7 +66,7 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
 
 
 def compile_to_file(source: Source, artifact: Path, **options: Any) -> None:
-    """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="aarch64")`.
+    """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="x86-64-v3")`.
 
     The options are those of `compile` that concern the compiler."""
     stated = Options(**options)
@@ -88,6 +92,8 @@ class Module:
         """Reads a module from its text (TVMScript, docs/text-format.md). `name` stands for the file in messages.
 
         Raises: CompileError, with line and column."""
+        if not isinstance(text, str):
+            raise UsageError(f"the text of a module is {type(text).__name__}, expected str")
         module = Module(text.encode("utf-8", "surrogateescape"), name)
         module.text()
         return module
