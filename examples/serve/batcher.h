@@ -1,5 +1,5 @@
-// Samples of many requests become batches: one run of the program answers all samples that wait, which costs less than a
-// run for each, since weights are read once for all of them.
+// Samples of many requests become batches: one run of the program answers all samples that wait, which costs less than
+// a run for each, since weights are read once for all of them.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -35,8 +35,8 @@ class Batcher {
   ~Batcher() { finish(); }
 
   int64_t sample_size() const { return input_.row_size; }  // floats
-  // Accepts a sample of that size. Its answer comes later, or the RuntimeError of the run. Returns nothing when the queue
-  // is full, or after finish().
+  // Accepts a sample of that size. Its answer comes later, or the RuntimeError of the run. Returns nothing when the
+  // queue is full, or after finish().
   std::optional<std::future<std::vector<float>>> submit(std::vector<float> sample);
   // Answers what has been accepted, and ends.
   void finish();

@@ -1,6 +1,6 @@
-// Serves an artifact over HTTP. POST /predict takes the float32 elements of one sample, little-endian, and answers those
-// of its row of the result. GET / describes the program. SIGTERM and SIGINT end the server when what it accepted is
-// answered. Usage: serve ARTIFACT [--port 8080] [--batch 32] [--wait MICROSECONDS] [--queue 1024] [--threads 0]
+// Serves an artifact over HTTP. POST /predict takes the float32 elements of one sample, little-endian, and answers
+// those of its row of the result. GET / describes the program. SIGTERM and SIGINT end the server when what it accepted
+// is answered. Usage: serve ARTIFACT [--port 8080] [--batch 32] [--wait MICROSECONDS] [--queue 1024] [--threads 0]
 // [--connections 64]; port 0 is any free one.
 //
 // The library, cpp-httplib, has a thread for each open connection: it waits for the answer while the batcher runs.
@@ -15,6 +15,13 @@
 #include "flags.h"
 
 namespace {
+
+class Server : public httplib::Server {
+ public:
+  // Lets more clients connect at once than the five of the library: it has a queue of this length for them in the
+  // system, and a connection beyond that is reset.
+  void widen() { ::listen(svr_sock_, SOMAXCONN); }
+};
 
 void fail(httplib::Response& response, int status, const std::string& message) {
   response.status = status;
@@ -51,15 +58,15 @@ sigset_t block_signals() {
   return signals;
 }
 
-void set_up(httplib::Server& server, serve::Batcher& batcher, const relaxc::Program& program, int connections) {
+void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& program, int connections) {
   server.new_task_queue = [=] { return new httplib::ThreadPool(connections); };
   server.set_keep_alive_max_count(SIZE_MAX);
-  server.set_keep_alive_timeout(1);  // seconds: as long as stop() waits for connections that are idle
+  server.set_keep_alive_timeout(5);  // seconds: as long as the end waits for connections that are idle
   server.set_tcp_nodelay(true);
   server.set_payload_max_length(batcher.sample_size() * sizeof(float) + (1 << 20));
   server.Get("/", [&](const httplib::Request&, httplib::Response& response) {
-    response.set_content(
-        fmt::format("{} -> {}\n", to_string(program.inputs()[0]), to_string(program.outputs()[0])), "text/plain");
+    response.set_content(fmt::format("{} -> {}\n", to_string(program.inputs()[0]), to_string(program.outputs()[0])),
+                         "text/plain");
   });
   server.Post("/predict", [&](const httplib::Request& request, httplib::Response& response) {
     predict(batcher, request, response);
@@ -69,20 +76,21 @@ void set_up(httplib::Server& server, serve::Batcher& batcher, const relaxc::Prog
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const serve::Flags flags(argc, argv, {{"port", 8080}, {"batch", 32}, {"wait", 500}, {"queue", 1024},
-                                        {"threads", 0}, {"connections", 64}});
+  const serve::Flags flags(
+      argc, argv, {{"port", 8080}, {"batch", 32}, {"wait", 500}, {"queue", 1024}, {"threads", 0}, {"connections", 64}});
   const sigset_t signals = block_signals();
   const relaxc::Program program = relaxc::Program::load(flags.artifact);
   serve::Batcher batcher(program, {.largest_batch = std::max(flags["batch"], 1),
                                    .longest_wait = std::chrono::microseconds(flags["wait"]),
                                    .longest_queue = static_cast<size_t>(flags["queue"]),
                                    .threads = flags["threads"]});
-  httplib::Server server;
+  Server server;
   set_up(server, batcher, program, std::max(flags["connections"], 1));
-  const int port = flags["port"] == 0                           ? server.bind_to_any_port("127.0.0.1")
+  const int port = flags["port"] == 0                                ? server.bind_to_any_port("127.0.0.1")
                    : server.bind_to_port("127.0.0.1", flags["port"]) ? flags["port"]
                                                                      : -1;
   if (port < 0) return fmt::print(stderr, "port {} is in use\n", flags["port"]), 1;
+  server.widen();
   fmt::print("listening on 127.0.0.1:{}\n", port);
   std::fflush(stdout);
   std::thread ending([&] {
