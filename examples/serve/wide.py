@@ -1,4 +1,4 @@
-# A network whose weights, 30 MB, do not fit into the L2 cache: a run reads all of them, for one sample or for many.
+# A network whose weights, 25 MB, do not fit into the L2 cache: a run reads all of them, for one sample or for many.
 # `weights` makes them from a formula, for `relaxc compile --bind`.
 from tvm.script import ir as I
 from tvm.script import relax as R

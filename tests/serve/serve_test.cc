@@ -25,15 +25,13 @@ namespace {
 // A server of the digits model on a free port. It is told to end at the latest when the object goes.
 class Server {
  public:
-  explicit Server(const std::vector<std::string>& flags) {
-    REQUIRE(test::run_relaxc({"compile", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", "-o", artifact}).exit_code ==
-            0);
-    std::string command = fmt::format("echo $$; exec '{}' '{}' --port 0", RELAXC_SERVE, artifact);
-    for (const std::string& flag : flags) command += " " + flag;
+  explicit Server(const std::string& flags) {
+    const std::string model = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
+    REQUIRE(test::run_relaxc({"compile", model, "-o", artifact()}).exit_code == 0);
     // The shell's process becomes the server.
-    running_ = std::thread([this, command] {
-      outcome_ = test::run_program({"/bin/sh", "-c", fmt::format("{{ {}; }} >'{}' 2>&1", command, log)}, 120);
-    });
+    const std::string command = fmt::format("{{ echo $$; exec '{}' '{}' --port 0 {}; }} >'{}' 2>&1", RELAXC_SERVE,
+                                            artifact(), flags, folder_.at("log"));
+    running_ = std::thread([this, command] { outcome_ = test::run_program({"/bin/sh", "-c", command}, 120); });
     for (int i = 0; i < 1000 && port_.empty(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       const auto found = test::matches(folder_.read("log"), "^(\\d+)\nlistening on 127.0.0.1:(\\d+)\n");
@@ -43,34 +41,28 @@ class Server {
   ~Server() { end(); }
 
   const std::string& port() const { return port_; }
-  void tell_to_end() const {
-    if (process_ > 0) kill(process_, SIGTERM);
-  }
-  // Returns what it prints at its end.
+  std::string artifact() const { return folder_.at("digits.so"); }
+  // Tells the server to end, and returns the last line that it prints.
   std::string end() {
-    if (!running_.joinable()) return last_line_;
-    tell_to_end();
-    running_.join();
-    CHECK(outcome_.how_it_ended() == "exit code 0");
+    if (running_.joinable()) {
+      if (process_ > 0) kill(process_, SIGTERM);
+      running_.join();
+      CHECK(outcome_.how_it_ended() == "exit code 0");
+    }
     const std::string text = folder_.read("log");
-    return last_line_ = text.substr(text.rfind('\n', text.size() - 2) + 1);
+    return text.substr(text.rfind('\n', text.size() - 2) + 1);
   }
 
  private:
   test::Folder folder_{"serve"};
-
- public:
-  const std::string artifact = folder_.at("digits.so"), log = folder_.at("log");
-
- private:
   std::thread running_;
   Outcome outcome_;
   pid_t process_ = 0;
-  std::string port_, last_line_;
+  std::string port_;
 };
 
 Outcome load(const Server& server, std::vector<std::string> flags) {
-  flags.insert(flags.begin(), {RELAXC_SERVE_LOAD, server.artifact, "--port", server.port()});
+  flags.insert(flags.begin(), {RELAXC_SERVE_LOAD, server.artifact(), "--port", server.port()});
   return test::run_program(flags, 120);
 }
 
@@ -95,7 +87,7 @@ std::string post(const std::string& body) {
 }  // namespace
 
 TEST_CASE("a server gives right answers under load, and batches them", "[serve]") {
-  Server server({"--batch", "8", "--wait", "20000"});
+  Server server("--batch 8 --wait 20000");
   REQUIRE_FALSE(server.port().empty());
   const Outcome loaded = load(server, {"--connections", "16", "--requests", "40", "--seconds", "60"});
   INFO(loaded.out << loaded.err);
@@ -108,7 +100,7 @@ TEST_CASE("a server gives right answers under load, and batches them", "[serve]"
 }
 
 TEST_CASE("a server answers what it accepted before it ends", "[serve]") {
-  Server server({"--batch", "4", "--wait", "5000"});
+  Server server("--batch 4 --wait 5000");
   REQUIRE_FALSE(server.port().empty());
   Outcome loaded;
   std::thread clients([&] { loaded = load(server, {"--connections", "24", "--seconds", "60"}); });
@@ -124,7 +116,7 @@ TEST_CASE("a server answers what it accepted before it ends", "[serve]") {
 }
 
 TEST_CASE("a server says what is wrong with a request", "[serve]") {
-  Server server({});
+  Server server("");
   REQUIRE_FALSE(server.port().empty());
   const std::string wrong = answer_of(server, post("three"));
   INFO(wrong);
@@ -137,7 +129,7 @@ TEST_CASE("a server says what is wrong with a request", "[serve]") {
 }
 
 TEST_CASE("a server refuses requests when its queue is full", "[serve]") {
-  Server server({"--queue", "0"});
+  Server server("--queue 0");
   REQUIRE_FALSE(server.port().empty());
   const std::string refused = answer_of(server, post(std::string(256, 'a')));
   INFO(refused);
