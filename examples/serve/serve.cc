@@ -63,6 +63,10 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
   server.set_keep_alive_max_count(SIZE_MAX);
   server.set_keep_alive_timeout(5);  // seconds: as long as the end waits for connections that are idle
   server.set_tcp_nodelay(true);
+  server.set_socket_options([](socket_t socket) {  // the library's would let two servers share a port
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   server.set_payload_max_length(batcher.sample_size() * sizeof(float) + (1 << 20));
   server.Get("/", [&](const httplib::Request&, httplib::Response& response) {
     response.set_content(fmt::format("{} -> {}\n", to_string(program.inputs()[0]), to_string(program.outputs()[0])),
@@ -71,6 +75,12 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
   server.Post("/predict", [&](const httplib::Request& request, httplib::Response& response) {
     predict(batcher, request, response);
   });
+}
+
+// Returns the port that the server has from now on, -1 when it cannot have it.
+int bound_port(Server& server, int wanted) {
+  if (wanted == 0) return server.bind_to_any_port("127.0.0.1");
+  return server.bind_to_port("127.0.0.1", wanted) ? wanted : -1;
 }
 
 }  // namespace
@@ -86,9 +96,7 @@ int main(int argc, char** argv) try {
                                    .threads = flags["threads"]});
   Server server;
   set_up(server, batcher, program, std::max(flags["connections"], 1));
-  const int port = flags["port"] == 0                                ? server.bind_to_any_port("127.0.0.1")
-                   : server.bind_to_port("127.0.0.1", flags["port"]) ? flags["port"]
-                                                                     : -1;
+  const int port = bound_port(server, flags["port"]);
   if (port < 0) return fmt::print(stderr, "port {} is in use\n", flags["port"]), 1;
   server.widen();
   fmt::print("listening on 127.0.0.1:{}\n", port);
@@ -96,9 +104,13 @@ int main(int argc, char** argv) try {
   std::thread ending([&] {
     int signal = 0;
     sigwait(&signals, &signal);
+    while (!server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // stop() needs that
     server.stop();
   });
-  server.listen_after_bind();  // returns when every connection has had its answer
+  if (!server.listen_after_bind()) {  // true when it was stopped, and every connection has had its answer
+    fmt::print(stderr, "connections cannot be accepted any more\n");
+    std::_Exit(1);  // the other thread waits for a signal
+  }
   ending.join();
   batcher.finish();
   const serve::BatchCounts counts = batcher.counts();

@@ -125,6 +125,9 @@ TEST_CASE("a server says what is wrong with a request", "[serve]") {
   const std::string about = answer_of(server, "GET / HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n");
   INFO(about);
   CHECK(contains(about, "image: float32[batch, 1, 8, 8] -> probability: float32[batch, 10]\n"));
+  const Outcome second = test::run_program({RELAXC_SERVE, server.artifact(), "--port", server.port()}, 20);
+  CHECK(second.exit_code == 1);
+  CHECK(contains(second.err, fmt::format("port {} is in use", server.port())));
   CHECK(contains(server.end(), "accepted 0 requests"));
 }
 
