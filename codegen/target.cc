@@ -90,7 +90,12 @@ const Baseline kBaselines[] = {
      {"+64bit", "+64bit-mode", "+x87", "+cmov", "+cx8", "+fxsr", "+sse2", "-soft-float", "-16bit-mode", "-32bit-mode",
       "-retpoline-external-thunk"}},
     {llvm::Triple::aarch64, {"+fp-armv8", "+neon"}},
+    {llvm::Triple::riscv64, {"+m", "+f", "+d"}},
 };
+
+// The features of a triple without a processor, where LLVM's processor "generic" lacks some of the baseline: those that
+// Linux distributions for RISC-V require (RV64GC).
+constexpr std::string_view kRiscv64Features = "+m,+a,+f,+d,+c";
 
 void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType architecture, std::string_view text) {
   for (const Baseline& baseline : kBaselines) {
@@ -345,6 +350,10 @@ Target parse_target(std::string_view text) {
     }
   }
   if (has_triple && !has_cpu && !llvm::Triple(target.triple).isX86()) target.cpu = "generic";
+  if (has_triple && !has_cpu && llvm::Triple(target.triple).getArch() == llvm::Triple::riscv64) {
+    const std::string given = target.features.empty() ? "" : "," + target.features;
+    target.features = std::string(kRiscv64Features) + given;
+  }
   return file.empty() ? complete(std::move(target), text) : with_file(std::move(target), file, text);
 }
 

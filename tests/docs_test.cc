@@ -102,6 +102,9 @@ TEST_CASE("flags and commands that documents name exist", "[docs]") {
       if (!known) missing += where + "./dev " + command;
     }
     for (const auto& use : test::matches(text, "\\brelaxc (run|compile|opt|bench)\\b([^`\n|&;]*)")) {
+      const bool is_wrong_on_purpose =
+          test::contains(use[2], "# exit code 2") || test::contains(use[2], " has no flag ");
+      if (is_wrong_on_purpose) continue;
       for (const std::string& flag : matches(use[2], "(--[a-z][a-z-]*|-[a-zA-Z]\\b)", 1)) {
         ++checked;
         bool known = !test::matches(help[use[1]], "[ ,]" + flag + "\\b").empty();
@@ -150,6 +153,18 @@ TEST_CASE("every folder has a README of five to twenty-odd lines", "[docs]") {
   }
   std::string architecture = test::read_document(kRoot / "ARCHITECTURE.md");
   CHECK(std::count(architecture.begin(), architecture.end(), '\n') <= 150);
+}
+
+TEST_CASE("messages that documents quote stand in the sources", "[docs]") {
+  size_t checked = 0;
+  for (const fs::path& document : documents()) {
+    for (const test::QuotedMessage& message : test::steps_of(test::read_document(document)).messages) {
+      ++checked;
+      INFO(document.string() << ", line " << message.line << ": " << message.text);
+      CHECK(test::contains(test::read_document(kRoot / message.file), message.text));
+    }
+  }
+  CHECK(checked > 0);
 }
 
 TEST_CASE("documents name no machine of ours", "[docs]") {

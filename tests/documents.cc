@@ -82,14 +82,34 @@ std::string text_of(const CodeBlock& block) {
   return result;
 }
 
+// Whether the block has commands, and the text behind a mark of it such as "sh slow: ".
+bool has_commands(const CodeBlock& block) { return block.kind == "sh" || block.kind.starts_with("sh "); }
+std::optional<std::string> behind_mark(const CodeBlock& block, const std::string& mark) {
+  if (!block.kind.starts_with(mark)) return std::nullopt;
+  return block.kind.substr(mark.size());
+}
+
 void add_commands(const CodeBlock& block, DocumentSteps& to) {
+  constexpr size_t kShortestReason = 10;
+  const auto slow = behind_mark(block, "sh slow: "), not_run = behind_mark(block, "sh not run: ");
+  const bool is_marked_right = block.kind == "sh" || slow.value_or(not_run.value_or("")).size() >= kShortestReason;
+  if (!is_marked_right) {
+    to.problems.push_back(fmt::format(
+        "line {}: expected ```sh, ```sh slow: REASON or ```sh not run: REASON, found ```{}", block.line, block.kind));
+    return;
+  }
+  if (not_run) {
+    to.not_run.push_back({.line = block.line, .reason = *not_run, .text = text_of(block)});
+    return;
+  }
+  if (slow) to.slow.push_back({.line = block.line, .reason = *slow, .text = text_of(block)});
   bool continues = false;
   for (size_t i = 0; i < block.lines.size(); ++i) {
     std::string line = block.lines[i];
     bool begins = line.starts_with("$ ");
     if (!begins && i == 0) to.problems.push_back(fmt::format("line {}: expected a command, $ ...", block.line));
     if (!begins && i == 0) return;
-    DocumentStep step{.line = block.line + i};
+    DocumentStep step{.line = block.line + i, .is_slow = slow.has_value()};
     if (begins) to.steps.push_back(step);
     DocumentStep& command = to.steps.back();
     if (!begins && !continues) {
@@ -123,22 +143,49 @@ bool is_line_as_shown(const std::string& line, const std::string& shown) {
 DocumentSteps steps_of(const std::string& document) {
   DocumentSteps result;
   std::vector<CodeBlock> blocks = blocks_of(document);
-  if (std::ranges::count(blocks, "sh", &CodeBlock::kind) == 0) return result;
+  if (std::ranges::none_of(blocks, has_commands)) return result;
   for (const CodeBlock& block : blocks) {
     std::string file = name_of_file(block);
-    if (block.kind == "sh") {
+    if (auto source = behind_mark(block, "message ")) {
+      for (size_t i = 0; i < block.lines.size(); ++i)
+        result.messages.push_back({block.line + i, *source, block.lines[i]});
+    } else if (has_commands(block)) {
       add_commands(block, result);
-    } else if (!block.kind.empty() && file.empty()) {
+    } else if (!block.kind.empty() && !contains(block.kind, " ") && file.empty()) {
       result.problems.push_back(
-          fmt::format("line {}: the block neither runs commands (```sh) nor names its file in a comment", block.line));
+          fmt::format("line {}: the block neither runs commands (```sh) nor names its file in a comment, nor is an "
+                      "excerpt (```{} excerpt)",
+                      block.line, block.kind));
     } else if (!file.empty()) {
       result.steps.push_back({.line = block.line, .file = file, .text = text_of(block)});
     }
   }
   for (const DocumentStep& step : result.steps) {
     auto names_it = [&](const DocumentStep& other) { return other.file.empty() && contains(other.text, step.file); };
-    if (!step.file.empty() && std::ranges::none_of(result.steps, names_it))
+    auto would_name_it = [&](const MarkedBlock& block) { return contains(block.text, step.file); };
+    if (!step.file.empty() && std::ranges::none_of(result.steps, names_it) &&
+        std::ranges::none_of(result.not_run, would_name_it))
       result.problems.push_back(fmt::format("line {}: no command names the file {}", step.line, step.file));
+  }
+  return result;
+}
+
+std::vector<std::string> other_commands(const std::string& document) {
+  static const std::string kCommand =
+      " *(?:[A-Z_]+=\\S+ +)*(?:\\$ |\\S*\\./dev |(?:\\./build/)?relaxc(?:-run)? (?:-|[a-z])|cmake -|cc |c\\+\\+ "
+      "|apt-get |pip |export |"
+      "(?:/usr/bin/)?python3 ).*";
+  std::vector<std::string> result;
+  std::istringstream in(document);
+  size_t number = 0;
+  std::optional<std::string> kind;  // of the block around the line
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.starts_with("```")) {
+      kind = kind ? std::nullopt : std::optional(line.substr(3));
+    } else if (kind ? kind->empty() : line.starts_with("    ")) {
+      if (!whole_match(line, kCommand).empty()) result.push_back(fmt::format("line {}: {}", number, line));
+    }
   }
   return result;
 }

@@ -20,11 +20,26 @@ struct DocumentStep {
   std::string text = {};                  // the file's contents, or the command
   std::optional<std::string> shown = {};  // what the command prints, where the document says so
   int exit_code = 0;
+  bool is_slow = false;  // runs only when somebody asks for it
+};
+
+// A message of the program that no command of a document produces, and the source that holds it.
+struct QuotedMessage {
+  size_t line = 0;
+  std::string file, text;
+};
+
+// A block of commands with the reason why they do not run.
+struct MarkedBlock {
+  size_t line = 0;
+  std::string reason, text;
 };
 
 // What a document runs, in order, and what is wrong with its blocks.
 struct DocumentSteps {
   std::vector<DocumentStep> steps;
+  std::vector<QuotedMessage> messages;
+  std::vector<MarkedBlock> slow, not_run;  // the steps have the commands of slow ones
   std::vector<std::string> problems;
 };
 
@@ -41,8 +56,17 @@ struct DocumentSteps {
 //   ...                             any lines; within a line: any characters
 //   ```
 //
+//   ```sh slow: REASON              commands that take minutes: they run where RELAXC_SLOW_DOCUMENTS is set
+//   ```sh not run: REASON           commands that no test can run, such as those of root
+//   ```message vm/memory.cc         a part of a message, a line of the block, that stands in this source
+//   ```cpp excerpt                  a part of a file, which is not tried; other words are for other tests
+//
 // Every block with a language must then be one of these, and a command must name each file.
 DocumentSteps steps_of(const std::string& document);
+
+// Returns the lines of a document, with their numbers, that have a command outside of such blocks: in a block by
+// indentation, or in a block without a language.
+std::vector<std::string> other_commands(const std::string& document);
 
 // Returns whether the output is as shown, without regard to blanks at the ends of lines.
 bool is_as_shown(const std::string& output, const std::string& shown);

@@ -1,7 +1,9 @@
 // The format is that of PKWARE's APPNOTE 6.3: the directory is at the end of the file, before a record that says where.
 #include "tools/npz.h"
 
+#ifndef RELAXC_WITHOUT_ZLIB
 #include <zlib.h>
+#endif
 
 #include <cstring>
 #include <optional>
@@ -12,6 +14,14 @@
 #include "vm/file_memory.h"
 
 namespace relaxc::tools {
+
+#ifdef RELAXC_WITHOUT_ZLIB
+
+std::vector<NpzMember> read_npz(const std::string& path) {
+  fail({}, "{}: this program was built without zlib and does not read .npz; give .npy files", path);
+}
+
+#else
 
 namespace {
 
@@ -156,5 +166,7 @@ std::vector<NpzMember> read_npz(const std::string& path) {
     return ZipReader(path, bytes).members();
   });
 }
+
+#endif
 
 }  // namespace relaxc::tools

@@ -11,6 +11,9 @@
 #include <cpuid.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__riscv) && __riscv_xlen == 64
+#include <sys/auxv.h>
+#include <unistd.h>
 #endif
 
 namespace relaxc::vm {
@@ -94,6 +97,16 @@ constexpr Arm64Feature kArm64[] = {
     {"fp16fml", 1, 23}, {"sve2", 2, 1},       {"flagm", 1, 27}, {"i8mm", 2, 13},     {"bf16", 2, 14},
 };
 
+// Extensions of one letter are bits of AT_HWCAP, that of 'a' is bit 0; others are bits of the value of the key
+// IMA_EXT_0 of the system call riscv_hwprobe (Linux, Documentation/arch/riscv/hwprobe.rst).
+struct Riscv64Feature {
+  std::string_view name;
+  int probe_bit;
+};
+constexpr Riscv64Feature kRiscv64[] = {
+    {"m", -1}, {"a", -1}, {"f", -1}, {"d", -1}, {"c", -1}, {"v", -1}, {"zba", 3}, {"zbb", 4}, {"zbs", 5},
+};
+
 // The host lacks the features of other architectures.
 bool has(const auto*) { return false; }
 #if defined(__x86_64__)
@@ -121,6 +134,24 @@ constexpr std::string_view kHost = "aarch64";
 bool has(const Arm64Feature* feature) {
   return feature && (getauxval(feature->word == 1 ? AT_HWCAP : AT_HWCAP2) >> feature->bit & 1) != 0;
 }
+#elif defined(__riscv) && __riscv_xlen == 64
+constexpr std::string_view kHost = "riscv64";
+
+// Returns the bits of the extensions that all processors have, none where the system cannot tell.
+uint64_t probed_extensions() {
+  constexpr long kHwprobe = 258;
+  struct {
+    int64_t key;
+    uint64_t value;
+  } pair = {4, 0};
+  return syscall(kHwprobe, &pair, 1, 0, nullptr, 0) == 0 && pair.key == 4 ? pair.value : 0;
+}
+
+bool has(const Riscv64Feature* feature) {
+  if (!feature) return false;
+  if (feature->probe_bit >= 0) return (probed_extensions() >> feature->probe_bit & 1) != 0;
+  return (getauxval(AT_HWCAP) >> (feature->name[0] - 'a') & 1) != 0;
+}
 #else
 constexpr std::string_view kHost = "another architecture";
 #endif
@@ -130,12 +161,14 @@ constexpr std::string_view kHost = "another architecture";
 std::vector<std::string_view> cpu_features(std::string_view architecture) {
   if (architecture == "x86_64") return map_each(kX86, &X86Feature::name);
   if (architecture == "aarch64") return map_each(kArm64, &Arm64Feature::name);
+  if (architecture == "riscv64") return map_each(kRiscv64, &Riscv64Feature::name);
   return {};
 }
 
 std::string_view host_architecture() { return kHost; }
 bool host_has_feature(std::string_view feature) {
-  return has(find_item(kX86, feature, &X86Feature::name)) || has(find_item(kArm64, feature, &Arm64Feature::name));
+  return has(find_item(kX86, feature, &X86Feature::name)) || has(find_item(kArm64, feature, &Arm64Feature::name)) ||
+         has(find_item(kRiscv64, feature, &Riscv64Feature::name));
 }
 
 std::string why_host_cannot_run(const Executable& executable) {

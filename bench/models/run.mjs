@@ -4,7 +4,9 @@
 // usage: node run.mjs --relaxc BINARY --ort BINARY --models DIR [--networks all|NAME,...] [--twins static,dynamic]
 //                     [--batch 1,4] [--threads 1,2] [--rounds N] [--backend LIBRARY] [--json FILE] [--check]
 //        node run.mjs --relaxc BINARY --ort BINARY --models DIR --trees [--threads 1,2] [--rounds N] [--json FILE]
+//        node run.mjs --from FILE.json --plot FILE.svg [--twins static,dynamic] [--threads 1,2]
 //
+// --plot: draws the ratios of the networks (plot.mjs), those of this run or, with --from, of an earlier run's --json.
 // --trees: the forests of bench/trees/export.py, at three batch sizes each. --check: measures nothing; compares results
 // with torch's at the sizes that were exported, and those on one thread with those on two.
 //
@@ -19,6 +21,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { geometricMean, inTurn, lastLine, line, onnxRuntime, ours, run } from '../ort/measure.mjs';
+import { svgOf } from './plot.mjs';
 
 const kForests = ['boosted', 'boosted_classes', 'xgboost', 'leafwise', 'forest', 'forest_classes'];
 const kForestBatches = [1, 100, 10000];
@@ -39,6 +42,8 @@ const { values: options } = parseArgs({
     check: { type: 'boolean', default: false },
     backend: { type: 'string' },
     json: { type: 'string' },
+    plot: { type: 'string' },
+    from: { type: 'string' },
     rounds: { type: 'string', default: '3' },
   },
 });
@@ -47,10 +52,28 @@ const rounds = Number(options.rounds);
 const threadCounts = numbers(options.threads);
 const batches = numbers(options.batch);
 const isCount = (number) => Number.isInteger(number) && number > 0;
+
+// Writes the picture of what was measured.
+function plot(measured) {
+  writeFileSync(options.plot, svgOf(measured, { threads: threadCounts, twins: options.twins.split(',') }));
+}
+
+function fail(message, code) {
+  console.error(`run.mjs: error: ${message}`);
+  process.exit(code);
+}
+
+if (options.from) {
+  if (!options.plot) fail('--from draws an earlier run: expected --plot FILE.svg, too', 2);
+  try {
+    plot(JSON.parse(readFileSync(options.from, 'utf8')));
+  } catch (error) {
+    fail(`${options.from}: ${error.message}`, 1);
+  }
+  process.exit(0);
+}
 if (!options.relaxc || !options.ort || !options.models || ![rounds, ...threadCounts, ...batches].every(isCount)) {
-  console.error(
-    'run.mjs: error: expected --relaxc, --ort, --models, and numbers above 0 for --rounds, --threads and --batch');
-  process.exit(2);
+  fail('expected --relaxc, --ort, --models, and numbers above 0 for --rounds, --threads and --batch', 2);
 }
 
 // Returns what is measured: { label, file, sizes, dims: those that are symbolic, sets }.
@@ -219,8 +242,8 @@ try {
 } finally {
   rmSync(scratch, { recursive: true });
 }
-if (options.json) {
-  const machine = { cpu: cpus()[0].model, cores: cpus().length, ...placement() };
-  writeFileSync(options.json, JSON.stringify({ machine, rounds, failures, results }, null, 2) + '\n');
-}
+const machine = { cpu: cpus()[0].model, cores: cpus().length, ...placement() };
+const measured = { machine, date: new Date().toISOString().slice(0, 10), rounds, failures, results };
+if (options.json) writeFileSync(options.json, JSON.stringify(measured, null, 2) + '\n');
+if (options.plot && !options.check && results.length) plot(measured);
 process.exit(failures ? 1 : 0);

@@ -79,14 +79,16 @@ TEST_CASE("targets below the baseline of their architecture are refused", "[code
   for (const char* name :
        {"cpu=x86-64,-sse", "cpu=x86-64,-sse2", "cpu=x86-64,+soft-float", "cpu=x86-64-v4,-x87", "cpu=x86-64,-cx8",
         "cpu=x86-64,-64bit", "cpu=x86-64-v3,-64bit-mode", "cpu=x86-64,+32bit-mode", "cpu=i386", "cpu=pentium",
-        "triple=aarch64-linux-gnu,-neon", "triple=aarch64-linux-gnu,-fp-armv8"}) {
+        "triple=aarch64-linux-gnu,-neon", "triple=aarch64-linux-gnu,-fp-armv8", "triple=riscv64-linux-gnu,-d",
+        "triple=riscv64-linux-gnu,cpu=generic-rv64"}) {
     INFO(name);
     CHECK(message_of(name).find("compiled code needs") != std::string::npos);
   }
 }
 
 TEST_CASE("each target compiles", "[codegen]") {
-  for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "cpu=znver4", "triple=aarch64-linux-gnu"}) {
+  for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "cpu=znver4", "triple=aarch64-linux-gnu",
+                           "triple=riscv64-linux-gnu", "triple=riscv64-linux-gnu,cpu=sifive-u74,+v"}) {
     Target target = parse_target(name);
     KernelObjects result = compile_kernels(samples(2), target);
     REQUIRE(result.objects.size() == 2);

@@ -11,6 +11,7 @@
 #include "codegen/compile.h"
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tests/folder.h"
 #include "tests/process.h"
 
@@ -69,6 +70,14 @@ TEST_CASE("the runtime finds the features that LLVM finds on this machine", "[co
     INFO(feature);
     CHECK(vm::host_has_feature(feature));
   }
+}
+
+TEST_CASE("code for RISC-V names the extensions that it needs", "[codegen]") {
+  auto needed = [](const char* target) { return joined(codegen::loadable_features(codegen::parse_target(target))); };
+  CHECK(needed("triple=riscv64-linux-gnu") == "m, a, f, d, c");
+  CHECK(needed("triple=riscv64-linux-gnu,+v,+zbb") == "m, a, f, d, c, v, zbb");
+  for (const std::string& error : load_errors("triple=riscv64-linux-gnu"))
+    CHECK((error.find("the machine code is for riscv64") != std::string::npos || vm::host_architecture() == "riscv64"));
 }
 
 TEST_CASE("code for this machine loads, code for another is refused with what is missing", "[codegen]") {

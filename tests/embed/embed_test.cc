@@ -32,6 +32,9 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   CHECK(fs::exists(prefix + "/bin/relaxc"));
   for (const char* name : {"relaxc.h", "relaxc.hpp", "runtime.h", "schedule.h", "pass.h", "kernel_abi.h"})
     CHECK(fs::exists(prefix + "/include/relaxc/" + name));
+  for (const char* name : {"doc/relaxc/LICENSE", "doc/relaxc/docs/README.md", "doc/relaxc/examples/digits/digits.onnx",
+                           "man/man1/relaxc-run.1", "bash-completion/completions/relaxc", "zsh/site-functions/_relaxc"})
+    CHECK(fs::exists(prefix + "/share/" + name));
   must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR "/examples/embed", "-B", project, "-G", "Ninja",
             "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
   must_run({RELAXC_CMAKE, "--build", project});

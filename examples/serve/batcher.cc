@@ -1,0 +1,105 @@
+#include "batcher.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace serve {
+
+using relaxc::Tensor;
+
+namespace {
+
+// Returns the program if its inputs and outputs are those that a Batcher can stack and split.
+relaxc::Program checked(relaxc::Program program) {
+  const auto &inputs = program.inputs(), &outputs = program.outputs();
+  auto is_batch = [](const relaxc::vm::ValueInfo& value) {
+    return value.kind == relaxc::vm::ValueKind::kTensor && value.dtype == relaxc::kFloat32 && value.dims &&
+           !value.dims->empty() && value.dims->front().value < 0 &&
+           std::all_of(value.dims->begin() + 1, value.dims->end(), [](const auto& dim) { return dim.value >= 0; });
+  };
+  if (inputs.size() != 1 || outputs.size() != 1 || !is_batch(inputs[0]) || !is_batch(outputs[0]))
+    throw relaxc::RuntimeError("expected one float32 input and one float32 output whose first dim alone is symbolic");
+  return program;
+}
+
+}  // namespace
+
+Batcher::Rows::Rows(const relaxc::vm::ValueInfo& value) {
+  for (const auto& dim : *value.dims) shape.push_back(dim.value);
+  for (size_t i = 1; i < shape.size(); ++i) row_size *= shape[i];
+}
+
+Batcher::Batcher(relaxc::Program program, BatchSettings settings)
+    : settings_(settings),
+      session_(checked(std::move(program)), {.threads = settings.threads}),
+      input_(session_.program().inputs()[0]),
+      output_(session_.program().outputs()[0]),
+      memory_(Tensor::empty({settings.largest_batch, input_.row_size}, relaxc::kFloat32)),
+      worker_([this] { work(); }) {}
+
+std::optional<std::future<std::vector<float>>> Batcher::submit(std::vector<float> sample) {
+  std::lock_guard lock(mutex_);
+  if (is_finishing_ || queue_.size() >= settings_.longest_queue) return std::nullopt;
+  ++counts_.accepted;
+  queue_.push_back({std::move(sample), {}, Clock::now()});
+  changed_.notify_one();
+  return queue_.back().answer.get_future();
+}
+
+void Batcher::finish() {
+  {
+    std::lock_guard lock(mutex_);
+    is_finishing_ = true;
+  }
+  changed_.notify_one();
+  if (worker_.joinable()) worker_.join();
+}
+
+BatchCounts Batcher::counts() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+// Waits for a sample, then for others until the batch is full or the first one has waited long enough. Returns an empty
+// batch at the end.
+std::vector<Batcher::Request> Batcher::next_batch() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_finishing_ || !queue_.empty(); });
+  if (queue_.empty()) return {};
+  const size_t most = settings_.largest_batch;
+  changed_.wait_until(lock, queue_.front().arrival + settings_.longest_wait,
+                      [&] { return is_finishing_ || queue_.size() >= most; });
+  auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), most));
+  std::vector<Request> batch(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+  queue_.erase(queue_.begin(), end);
+  return batch;
+}
+
+// Returns the samples as one tensor, in memory that every batch uses.
+Tensor Batcher::stacked(const std::vector<Request>& batch) {
+  float* row = memory_.data<float>();
+  for (const Request& request : batch) row = std::copy(request.sample.begin(), request.sample.end(), row);
+  std::vector<int64_t> shape = input_.shape;
+  shape[0] = std::ssize(batch);
+  return Tensor::view(std::move(shape), relaxc::kFloat32, memory_.raw(), memory_.owner());
+}
+
+void Batcher::work() {
+  for (std::vector<Request> batch; !(batch = next_batch()).empty();) {
+    try {
+      const Tensor results = session_.run({stacked(batch)})[0];
+      const float* row = results.data<float>();
+      for (Request& request : batch) {
+        request.answer.set_value({row, row + output_.row_size});
+        row += output_.row_size;
+      }
+    } catch (...) {  // each caller gets the error
+      for (Request& request : batch) request.answer.set_exception(std::current_exception());
+    }
+    std::lock_guard lock(mutex_);
+    counts_.answered += std::ssize(batch);
+    ++counts_.batches;
+  }
+}
+
+}  // namespace serve

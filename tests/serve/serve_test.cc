@@ -1,0 +1,163 @@
+// examples/serve/: a server under load on loopback gives right answers, and loses none when it is told to end.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tests/folder.h"
+#include "tests/patterns.h"
+#include "tests/relaxc_command.h"
+#include "tests/report.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+
+#ifdef RELAXC_SERVE
+namespace {
+
+// A server of the digits model on a free port. It is told to end at the latest when the object goes.
+class Server {
+ public:
+  explicit Server(const std::string& flags) {
+    const std::string model = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
+    REQUIRE(test::run_relaxc({"compile", model, "-o", artifact()}).exit_code == 0);
+    // The shell's process becomes the server.
+    const std::string command = fmt::format("{{ echo $$; exec '{}' '{}' --port 0 {}; }} >'{}' 2>&1", RELAXC_SERVE,
+                                            artifact(), flags, folder_.at("log"));
+    running_ = std::thread([this, command] { outcome_ = test::run_program({"/bin/sh", "-c", command}, 120); });
+    for (int i = 0; i < 1000 && port_.empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const auto found = test::matches(folder_.read("log"), "^(\\d+)\nlistening on 127.0.0.1:(\\d+)\n");
+      if (!found.empty()) process_ = std::stoi(found[0][1]), port_ = found[0][2];
+    }
+  }
+  ~Server() { end(); }
+
+  const std::string& port() const { return port_; }
+  std::string artifact() const { return folder_.at("digits.so"); }
+  // Tells the server to end, and returns the last line that it prints.
+  std::string end() {
+    if (running_.joinable()) {
+      if (process_ > 0) kill(process_, SIGTERM);
+      running_.join();
+      CHECK(outcome_.how_it_ended() == "exit code 0");
+    }
+    const std::string text = folder_.read("log");
+    return text.substr(text.rfind('\n', text.size() - 2) + 1);
+  }
+
+ private:
+  test::Folder folder_{"serve"};
+  std::thread running_;
+  Outcome outcome_;
+  pid_t process_ = 0;
+  std::string port_;
+};
+
+Outcome load(const Server& server, std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {RELAXC_SERVE_LOAD, server.artifact(), "--port", server.port()});
+  return test::run_program(flags, 120);
+}
+
+// Returns the number that stands for "{}" in the text.
+int number_in(const std::string& text, const std::string& pattern) {
+  const auto found = test::matches(text, pattern);
+  return found.empty() ? -1 : std::stoi(found[0][1]);
+}
+
+// Sends bytes as a request and returns the answer, by bash's own connections.
+std::string answer_of(const Server& server, const std::string& request) {
+  const std::string script =
+      fmt::format("exec 3<>/dev/tcp/127.0.0.1/{}; printf '{}' >&3; timeout 20 cat <&3", server.port(), request);
+  return test::run_program({"/bin/bash", "-c", script}, 30).out;
+}
+
+std::string post(const std::string& body) {
+  return fmt::format("POST /predict HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\nContent-Length: {}\\r\\n\\r\\n{}",
+                     body.size(), body);
+}
+
+}  // namespace
+
+TEST_CASE("a server gives right answers under load, and batches them", "[serve]") {
+  Server server("--batch 8 --wait 20000");
+  REQUIRE_FALSE(server.port().empty());
+  const Outcome loaded = load(server, {"--connections", "16", "--requests", "40", "--seconds", "60"});
+  INFO(loaded.out << loaded.err);
+  CHECK(loaded.exit_code == 0);
+  CHECK(contains(loaded.out, "answered 640 requests on 16 connections, 0 wrong, 0 refused, 0 without an answer\n"));
+  const std::string last = server.end();
+  INFO(last);
+  CHECK(contains(last, "accepted 640 requests, answered 640 in "));
+  CHECK(number_in(last, "in (\\d+) batches") <= 320);
+}
+
+TEST_CASE("a server answers what it accepted before it ends", "[serve]") {
+  Server server("--batch 4 --wait 5000");
+  REQUIRE_FALSE(server.port().empty());
+  Outcome loaded;
+  std::thread clients([&] { loaded = load(server, {"--connections", "24", "--seconds", "60"}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const std::string last = server.end();
+  clients.join();
+  INFO(loaded.out << loaded.err << last);
+  CHECK(contains(loaded.out, "0 wrong, 0 refused, "));
+  const int accepted = number_in(last, "accepted (\\d+) requests");
+  CHECK(accepted > 0);
+  CHECK(number_in(last, "answered (\\d+) in") == accepted);
+  CHECK(number_in(loaded.out, "answered (\\d+) requests") == accepted);
+}
+
+TEST_CASE("a server says what is wrong with a request", "[serve]") {
+  Server server("");
+  REQUIRE_FALSE(server.port().empty());
+  const std::string wrong = answer_of(server, post("three"));
+  INFO(wrong);
+  CHECK(contains(wrong, "HTTP/1.1 400 "));
+  CHECK(contains(wrong, "expected 256 bytes, the 64 float32 elements of a sample, got 5 bytes\n"));
+  const std::string about = answer_of(server, "GET / HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n");
+  INFO(about);
+  CHECK(contains(about, "image: float32[batch, 1, 8, 8] -> probability: float32[batch, 10]\n"));
+  const Outcome second = test::run_program({RELAXC_SERVE, server.artifact(), "--port", server.port()}, 20);
+  CHECK(second.exit_code == 1);
+  CHECK(contains(second.err, fmt::format("port {} is in use", server.port())));
+  CHECK(contains(server.end(), "accepted 0 requests"));
+}
+
+TEST_CASE("a server refuses requests when its queue is full", "[serve]") {
+  Server server("--queue 0");
+  REQUIRE_FALSE(server.port().empty());
+  const std::string refused = answer_of(server, post(std::string(256, 'a')));
+  INFO(refused);
+  CHECK(contains(refused, "HTTP/1.1 503 "));
+  CHECK(contains(refused, "too many requests wait for an answer; try again later\n"));
+}
+
+TEST_CASE("a server refuses programs that it cannot batch, and wrong flags", "[serve]") {
+  const test::Folder folder("serve_refused");
+  const std::string module =
+      folder.write("fixed.py", "@R.function\ndef main(x: R.Tensor((2, 3), 'float32')):\n    return R.exp(x)\n");
+  REQUIRE(test::run_relaxc({"compile", module, "-o", folder.at("fixed.so")}).exit_code == 0);
+  auto error_of = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), RELAXC_SERVE);
+    const Outcome outcome = test::run_program(arguments, 20);
+    CHECK(outcome.exit_code == 1);
+    return outcome.err;
+  };
+  CHECK(contains(error_of({folder.at("fixed.so")}), "expected one float32 input and one float32 output"));
+  CHECK(contains(error_of({"a.so", "--port", "many"}), "--port: expected a number, found 'many'"));
+  CHECK(contains(error_of({"a.so", "--porto", "1"}), "usage: "));
+  CHECK(contains(error_of({folder.at("none.so")}), "cannot open"));
+}
+#else
+TEST_CASE("a server gives right answers under load", "[serve]") {
+  test::skip("cpp-httplib is not there (./dev test installs libcpp-httplib-dev)");
+}
+#endif
