@@ -229,7 +229,7 @@ void add_compile(CLI::App& app, int& exit_code) {
   for (const codegen::Backend& backend : codegen::backends()) {
     for (const codegen::Backend::Text& text : backend.texts) levels.push_back(text.level);
   }
-  command->add_option("--emit", options->emit, "print a level instead")->check(CLI::IsMember(levels));
+  command->add_option("--emit", options->emit, "print a level instead")->check(one_of(levels));
   options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc compile model.onnx -o model.so\n         relaxc compile model.onnx --emit=tir");

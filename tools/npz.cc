@@ -10,6 +10,7 @@
 #include "support/printable.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
+#include "vm/npy.h"
 
 namespace relaxc::tools {
 
@@ -108,7 +109,7 @@ class ZipReader {
       throw_runtime_error("{}: '{}' is compressed by method {}, expected none or deflate", path_, printable(name),
                           place.method);
     if (place.method == kStored && place.compressed != place.size) damaged();
-    std::string content = place.method == kStored ? std::string(data) : inflated(data, place.size);
+    std::string content = place.method == kStored ? std::string(data) : inflated(data, place.size, name);
     uLong crc = crc32(0, nullptr, 0);
     constexpr size_t kPiece = size_t{1} << 30;
     for (size_t at = 0; at < content.size(); at += kPiece)
@@ -118,9 +119,11 @@ class ZipReader {
     return content;
   }
 
-  // The result grows with the data, since a damaged file may claim any size.
-  std::string inflated(std::string_view data, uint64_t size) const {
+  // The result grows with the data, since a damaged file may claim any size, and its first piece has to be the header
+  // of a tensor of the size that the directory states: a small file may become any number of zeros.
+  std::string inflated(std::string_view data, uint64_t size, const std::string& name) const {
     constexpr size_t kPiece = size_t{1} << 20;
+    static_assert(kPiece >= kNpyHeaderBytes);
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
     std::string result;
@@ -137,10 +140,20 @@ class ZipReader {
       stream.avail_out = kPiece;
       status = inflate(&stream, Z_NO_FLUSH);
       result.resize(before + kPiece - stream.avail_out);
+      if (before == 0 && !is_size_of(result, size, name)) break;
     }
     inflateEnd(&stream);
     if (status != Z_STREAM_END || result.size() != size) damaged();
     return result;
+  }
+
+  // Returns whether the header at the begin of a member states a tensor with which the member has this size.
+  bool is_size_of(std::string_view begin, uint64_t size, const std::string& name) const {
+    try {
+      return bytes_of_npy(begin, fmt::format("{}: {}", path_, printable(name))) == size;
+    } catch (const RuntimeError&) {  // whoever reads the member says it again, unless the archive is damaged
+      return begin.size() == size;
+    }
   }
 
   const std::string& path_;
