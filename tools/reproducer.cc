@@ -47,7 +47,8 @@ CompileSettings of_operators(CompileSettings settings) {
   return settings;
 }
 
-// Returns the results of the operators; none where they do not run.
+}  // namespace
+
 NamedValues results_of_operators(const ModelCase& model, const CompileSettings& settings) {
   try {
     return run_case(model, of_operators(settings));
@@ -56,8 +57,6 @@ NamedValues results_of_operators(const ModelCase& model, const CompileSettings& 
   }
   return {};
 }
-
-}  // namespace
 
 bool differs_from_operators(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness) {
   try {

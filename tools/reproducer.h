@@ -46,4 +46,7 @@ class Reproducer {
 // does not run.
 bool differs_from_operators(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness);
 
+// Returns the results of the operators in the interpreter by name; none where they do not run.
+std::map<std::string, vm::Value> results_of_operators(const ModelCase& model, const CompileSettings& settings);
+
 }  // namespace relaxc::tools
