@@ -49,7 +49,7 @@ class Microscope {
     const std::string difference = compare_results();
     const bool is_made = find_not_finite();
     if (difference.empty() && !is_made) {
-      print_message("machine code agrees with {} in {} results (rtol {}, atol {})\n", reference_name(), results_.size(),
+      print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n", reference_name(), results_.size(),
                     options_.closeness.rtol, options_.closeness.atol);
       return kRight;
     }
@@ -100,6 +100,7 @@ class Microscope {
     plain.runner = settings_.runner.verification_only();
     plain.passes = "legalize";
     plain.interpret.emplace();
+    plain.report = nullptr;  // of rules for passes that do not run
     auto interpreted = [&](const CompileSettings& settings) {
       const CompiledModule compiled = compile(read_scheduled_module(options_.model, settings), settings);
       const Program program = compiled.load();
@@ -107,7 +108,7 @@ class Microscope {
       graph.values = flat_results(graph.run.result, program.function(function_).outputs);
       return graph;
     };
-    print_detail("the operators run in the interpreter\n");
+    print_note("the operators run in the interpreter, which takes about 1000 times as long as machine code\n");
     if (case_) {
       const std::string model = with_all_results(case_->model);
       CompileSettings shown = plain;

@@ -24,6 +24,7 @@ NamedValues run_case(const ModelCase& model, const CompileSettings& settings) {
   copy.runner = settings.runner.verification_only();
   copy.progress = nullptr;
   copy.warn = nullptr;
+  copy.report = nullptr;
   const Program program = compile(read_module("model.onnx", copy), copy).load();
   const vm::Function& function = program.function();
   std::vector<vm::Value> inputs;
@@ -152,7 +153,9 @@ void Reproducer::write_reduced(ModelCase model, const NamedValues& inputs, const
   judge.report = [](const std::string& line) { print_note("{}\n", line); };
   const ModelCase small = reduce_onnx(std::move(model), judge);
   write_case(small, results_of_operators(small, settings));
-  say("what is left of the model:\n{}", print_onnx(small));
+  std::string text = print_onnx(small);
+  if (text.ends_with('\n')) text.pop_back();
+  say("what is left of the model:\n{}", text);
   say("reproducer: relaxc debug {0}/model.onnx --reference {0}/test_data_set_0{1}", folder_, flags);
 }
 
