@@ -3,13 +3,12 @@
 #include <set>
 
 #include "codegen/bisect.h"
-#include "frontend/onnx/model_parts.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tools/given_shapes.h"
-#include "tools/observed.h"
+#include "tools/plain_model.h"
 #include "tools/progress_line.h"
 #include "tools/reference_values.h"
 #include "tools/reproducer.h"
@@ -27,30 +26,22 @@ struct DebugOptions {
   bool nan = false;
 };
 
-// The model without any optimization, each operator by itself in the interpreter.
-struct Graph {
-  ObservedRun run;
-  std::vector<NamedValue> values;  // its results; of a model of ONNX those of all nodes
-  const vm::Value* find(const std::string& name) const {
-    const NamedValue* found = find_item(values, name, &NamedValue::name);
-    return found ? &found->value : nullptr;
-  }
-};
-
 class Microscope {
  public:
   Microscope(const DebugOptions& options, const CompileSettings& settings, const ReferenceValues& reference)
-      : options_(options), settings_(settings), reference_(reference), out_(options.output) {
-    if (!is_text_path(split_text_path(options.model).file)) read_nodes();
-  }
+      : options_(options),
+        settings_(settings),
+        reference_(reference),
+        out_(options.output),
+        plain_(options.model, settings) {}
 
   int run() {
     run_machine_code();
     const std::string difference = compare_results();
     const bool is_made = find_not_finite();
     if (difference.empty() && !is_made) {
-      print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n", reference_name(), results_.size(),
-                    options_.closeness.rtol, options_.closeness.atol);
+      print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n", reference_name(),
+                    results_.size(), options_.closeness.rtol, options_.closeness.atol);
       return kRight;
     }
     if (difference.empty()) return finish();
@@ -70,16 +61,6 @@ class Microscope {
 
   // ---- Runs
 
-  void read_nodes() {
-    try {
-      case_ = read_model_case(options_.model);
-      nodes_ = nodes_of_onnx(case_->model);
-    } catch (const CompileError& error) {
-      print_note("note: nodes cannot be run one by one: {}\n", error.what());
-      case_.reset();
-    }
-  }
-
   void run_machine_code() {
     module_ = read_scheduled_module(options_.model, settings_);
     const CompiledModule compiled = compile(*module_, settings_);
@@ -88,43 +69,10 @@ class Microscope {
     function_ = function.name;
     infos_ = function.inputs;
     inputs_ = reference_.inputs(infos_, options_.inputs);
+    plain_.set_inputs(function_, infos_, inputs_);
     machine_ = observe(program, compiled.lowered(), inputs_, function_);
     results_ = flat_results(machine_.result, function.outputs);
     progress_line().end();
-  }
-
-  // Runs it once, when the first question about it is asked.
-  const Graph& graph() {
-    if (graph_) return *graph_;
-    CompileSettings plain = settings_;
-    plain.runner = settings_.runner.verification_only();
-    plain.passes = "legalize";
-    plain.interpret.emplace();
-    plain.report = nullptr;  // of rules for passes that do not run
-    auto interpreted = [&](const CompileSettings& settings) {
-      const CompiledModule compiled = compile(read_scheduled_module(options_.model, settings), settings);
-      const Program program = compiled.load();
-      Graph graph{observe(program, compiled.lowered(), inputs_, function_), {}};
-      graph.values = flat_results(graph.run.result, program.function(function_).outputs);
-      return graph;
-    };
-    print_note("the operators run in the interpreter, which takes about 1000 times as long as machine code\n");
-    if (case_) {
-      const std::string model = with_all_results(case_->model);
-      CompileSettings shown = plain;
-      shown.contents = std::as_bytes(std::span(model));
-      try {
-        graph_ = interpreted(shown);
-      } catch (const CompileError& error) {  // a value that no result can be, say
-        print_detail("not all values can be results: {}\n", error.what());
-      }
-    }
-    // Results need not be those of nodes.
-    auto has_all = [&] {
-      return graph_ && std::ranges::all_of(results_, [&](const NamedValue& r) { return graph_->find(r.name); });
-    };
-    if (!has_all()) graph_ = interpreted(plain);
-    return *graph_;
   }
 
   // ---- Questions
@@ -132,19 +80,10 @@ class Microscope {
   // Fills in what is expected, and returns how the results of machine code differ from it.
   std::string compare_results() {
     std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_);
-    const bool is_stated = std::ranges::all_of(stated, [](const auto& value) { return value.has_value(); });
-    for (size_t i = 0; i < results_.size(); ++i) {
-      expected_.push_back(stated[i] ? *stated[i] : value_in_graph(i));
-    }
-    is_stated_ = is_stated;
+    is_stated_ = std::ranges::all_of(stated, [](const auto& value) { return value.has_value(); });
+    for (size_t i = 0; i < results_.size(); ++i)
+      expected_.push_back(stated[i] ? *stated[i] : plain_.result(results_[i], i));
     return difference_from_expected(results_);
-  }
-  vm::Value value_in_graph(size_t result) {
-    const vm::Value* found = graph().find(results_[result].name);
-    NamedValue value =
-        found ? NamedValue{results_[result].name, *found, results_[result].dtype} : graph().values.at(result);
-    std::optional<Tensor> tensor = as_tensor(value);
-    return tensor ? vm::Value(*tensor) : value.value;
   }
   std::string difference_from_expected(const std::vector<NamedValue>& results) const {
     if (results.size() != expected_.size())
@@ -171,19 +110,18 @@ class Microscope {
       if (!found.empty()) print_message("input '{}' has {}\n", printable(infos_[i].name), found);
     }
     const ObservedCall* infinity = nullptr;
-    for (const ObservedCall& call : graph().run.calls) {
+    for (const ObservedCall& call : plain_.run().calls) {
       if (call.not_finite.empty()) continue;
       if (!call.has_nan) {
         infinity = infinity ? infinity : &call;
         continue;
       }
-      out_.say("{} makes {}, and its inputs have none", place_of(call.nodes, call.kernel), call.not_finite);
-      if (const OnnxGraphNode* node = find_item(nodes_, call.nodes, &OnnxGraphNode::name))
-        write_node(static_cast<size_t>(node - nodes_.data()), "--nan ");
+      out_.say("{} makes {}, and its inputs have none", plain_.place_of(call.nodes, call.kernel), call.not_finite);
+      if (const auto node = plain_.find_node(call.nodes)) write_node(*node, "--nan ");
       return true;
     }
     if (infinity && options_.nan)
-      print_message("{} makes {}; no NaN comes of it\n", place_of(infinity->nodes, infinity->kernel),
+      print_message("{} makes {}; no NaN comes of it\n", plain_.place_of(infinity->nodes, infinity->kernel),
                     infinity->not_finite);
     return false;
   }
@@ -191,7 +129,7 @@ class Microscope {
   // Where the operators themselves differ from the reference, names the first node, or says that it is not known.
   bool is_wrong_from_the_start() {
     if (reference_.empty()) return false;
-    if (!reference_.named.empty() && case_ && find_node()) return true;
+    if (!reference_.named.empty() && find_node()) return true;
     const std::string difference = difference_of_graph();
     if (difference.empty()) return false;
     out_.say("level: the operators in the interpreter differ as well, so no pass is to blame: {}", difference);
@@ -202,14 +140,15 @@ class Microscope {
   // Compares the values of the nodes, in order, with those of the reference.
   bool find_node() {
     const OnnxGraphNode* first = nullptr;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      const std::string difference = difference_of_node(nodes_[i]);
+    const std::vector<OnnxGraphNode>& nodes = plain_.nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const std::string difference = difference_of_node(nodes[i]);
       if (difference.empty()) continue;
-      first = first ? first : &nodes_[i];
-      const std::vector<const OnnxGraphNode*> suspects = suspects_of(nodes_[i]);
+      first = first ? first : &nodes[i];
+      const std::vector<const OnnxGraphNode*> suspects = suspects_of(nodes[i]);
       if (suspects.size() == 1 && is_right_alone(i)) continue;
       out_.say("first node whose values part: {}",
-               joined(suspects, [&](const OnnxGraphNode* node) { return place_of(node->name, ""); }, " or "));
+               joined(suspects, [&](const OnnxGraphNode* node) { return plain_.place_of(node->name); }, " or "));
       out_.say("level: the operator, before any pass");
       out_.say("difference: {}", difference);
       if (suspects.size() > 1) out_.say("note: --reference has no values of the nodes before the last of these");
@@ -218,7 +157,7 @@ class Microscope {
     }
     if (first && !difference_of_graph().empty()) {
       out_.say("the values part first at {}, but each node by itself agrees with the reference: small errors add up",
-               place_of(first->name, ""));
+               plain_.place_of(first->name));
       return true;
     }
     return false;
@@ -227,7 +166,7 @@ class Microscope {
   std::vector<const OnnxGraphNode*> suspects_of(const OnnxGraphNode& last) const {
     std::set<std::string> open = {last.outputs.begin(), last.outputs.end()};
     std::vector<const OnnxGraphNode*> suspects;
-    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    for (auto node = plain_.nodes().rbegin(); node != plain_.nodes().rend(); ++node) {
       if (std::ranges::none_of(node->outputs, [&](const std::string& name) { return open.contains(name); })) continue;
       suspects.insert(suspects.begin(), &*node);
       for (const std::string& name : node->inputs) {
@@ -238,22 +177,18 @@ class Microscope {
   }
   // Returns whether the node gives the values of the reference from the values of the reference.
   bool is_right_alone(size_t node) {
-    const std::map<std::string, vm::Value> values = values_of_model();
-    try {
-      ModelCase model = *case_;
-      model.inputs = named_inputs();
-      const auto results = results_of_operators(single_node(model, node, values), settings_);
-      return !results.empty() && std::ranges::all_of(results, [&](const auto& result) {
-        const Tensor* expected = find_value(reference_.named, result.first);
-        return !expected || compare_closely(result.first, result.second, *expected, options_.closeness).empty();
-      });
-    } catch (const CompileError&) {
-      return false;
-    }
+    const std::optional<ModelCase> alone = plain_.single(node, plain_.values_with(reference_.named));
+    if (!alone) return false;
+    const std::map<std::string, vm::Value> results = results_of_operators(*alone, settings_);
+    return !results.empty() && std::ranges::all_of(results, [&](const auto& result) {
+      const Tensor* expected = find_value(reference_.named, result.first);
+      return !expected || compare_closely(result.first, result.second, *expected, options_.closeness).empty();
+    });
   }
   std::string difference_of_graph() {
     for (size_t i = 0; i < results_.size(); ++i) {
-      std::string difference = compare_closely(results_[i].name, value_in_graph(i), expected_[i], options_.closeness);
+      std::string difference =
+          compare_closely(results_[i].name, plain_.result(results_[i], i), expected_[i], options_.closeness);
       if (!difference.empty()) return difference;
     }
     return {};
@@ -261,7 +196,7 @@ class Microscope {
   std::string difference_of_node(const OnnxGraphNode& node) {
     for (const std::string& name : node.outputs) {
       const Tensor* expected = find_value(reference_.named, name);
-      const vm::Value* actual = graph().find(name);
+      const vm::Value* actual = plain_.find(name);
       if (!expected || !actual) continue;
       std::string difference = compare_closely(name, *actual, *expected, options_.closeness);
       if (!difference.empty()) return difference;
@@ -272,7 +207,7 @@ class Microscope {
   // ---- Passes and kernels
 
   void find_pass() {
-    if (auto parting = first_parting(graph().run, machine_, options_.closeness)) {
+    if (auto parting = first_parting(plain_.run(), machine_, options_.closeness)) {
       out_.say("first node whose values part: {}", node_of(*parting));
       out_.say("kernel: {}: {}", parting->kernel, parting->difference);
     }
@@ -299,28 +234,23 @@ class Microscope {
   // Of several nodes in one kernel, names the first that goes wrong by itself too, if there is one.
   std::string node_of(const Parting& parting) {
     for (std::string_view name : nodes_in(parting.nodes)) {
-      const OnnxGraphNode* node = find_item(nodes_, name, &OnnxGraphNode::name);
-      if (!node || node->name == parting.nodes) break;
-      try {
-        ModelCase model = *case_;
-        model.inputs = named_inputs();
-        model = single_node(model, static_cast<size_t>(node - nodes_.data()), values_of_model());
-        if (!differs_from_operators(model, settings_, options_.closeness)) continue;
-        return fmt::format("{}, of the nodes '{}' in one kernel", place_of(node->name, ""), parting.nodes);
-      } catch (const CompileError&) {  // it does not run by itself
-      }
+      const std::optional<size_t> node = plain_.find_node(name);
+      if (!node || name == parting.nodes) break;
+      const std::optional<ModelCase> alone = plain_.single(*node, plain_.values_with({}));
+      if (alone && differs_from_operators(*alone, settings_, options_.closeness))
+        return fmt::format("{}, of the nodes '{}' in one kernel", plain_.place_of(std::string(name)), parting.nodes);
     }
-    return place_of(parting.nodes, parting.kernel);
+    return plain_.place_of(parting.nodes, parting.kernel);
   }
 
   void report_module_pass(const Culprit& culprit) {
     if (culprit.right && culprit.wrong) {
       const ObservedRun right = observe_ran(*culprit.right), wrong = observe_ran(*culprit.wrong);
       if (auto parting = first_parting(right, wrong, options_.closeness))
-        out_.say("node that the pass changes: {}", place_of(parting->nodes, parting->kernel));
+        out_.say("node that the pass changes: {}", plain_.place_of(parting->nodes, parting->kernel));
     }
     out_.say("difference: {}", culprit.difference);
-    if (case_) out_.write_reduced(*case_, named_inputs(), settings_, options_.closeness, flags());
+    if (plain_.onnx()) out_.write_reduced(*plain_.onnx(), settings_, options_.closeness, flags());
     out_.say("the pass by itself: {}",
              reproducing_command(culprit.reproducer, culprit.pass, settings_, settings_.runner));
   }
@@ -368,40 +298,21 @@ class Microscope {
   // ---- Words and files
 
   std::string flags() const { return tables_of(settings_).flags() + settings_.runner.flags; }
-  std::map<std::string, vm::Value> named_inputs() const {
-    std::map<std::string, vm::Value> result;
-    for (size_t i = 0; i < infos_.size(); ++i) result.emplace(infos_[i].name, inputs_[i]);
-    return result;
-  }
-
-  // Returns the node with its operator, all nodes of a kernel, or of a text the kernel and the line that calls it.
-  std::string place_of(const std::string& nodes, const std::string& kernel) const {
-    const OnnxGraphNode* node = find_item(nodes_, nodes, &OnnxGraphNode::name);
-    if (node) return fmt::format("'{}' ({})", node->name, node->op_type);
-    if (!nodes.empty()) return fmt::format("'{}'", nodes);
-    return fmt::format("kernel '{}'", kernel);
-  }
-
-  // Returns the values of the operators by name, those of the reference first.
-  std::map<std::string, vm::Value> values_of_model() {
-    std::map<std::string, vm::Value> values = named_inputs();
-    for (const auto& [name, tensor] : reference_.named) values.insert_or_assign(name, tensor);
-    for (const NamedValue& value : graph().values) values.try_emplace(value.name, value.value);
-    return values;
-  }
   // Writes the node by itself, and says with which command its fault shows.
   void write_node(size_t node, const char* flag) {
-    if (out_.write_node(*case_, node, values_of_model()))
-      out_.say("reproducer: relaxc debug {0}/model.onnx {1}--reference {0}/test_data_set_0{2}", out_.folder(), flag,
-               flags());
+    const std::map<std::string, vm::Value> values = plain_.values_with(reference_.named);
+    const std::optional<ModelCase> alone = plain_.single(node, values);
+    if (!alone) return;
+    out_.write_case(*alone, values);
+    out_.say("reproducer: relaxc debug {0}/model.onnx {1}--reference {0}/test_data_set_0{2}", out_.folder(), flag,
+             flags());
   }
 
   const DebugOptions& options_;
   CompileSettings settings_;
   const ReferenceValues& reference_;
   Reproducer out_;
-  std::optional<ModelCase> case_;  // of a model of ONNX whose nodes can be run one by one
-  std::vector<OnnxGraphNode> nodes_;
+  PlainModel plain_;
   std::optional<IRModule> module_;
   std::string function_;
   std::vector<vm::ValueInfo> infos_;
@@ -409,7 +320,6 @@ class Microscope {
   ObservedRun machine_;
   std::vector<NamedValue> results_;
   bool is_stated_ = false;  // all that is expected comes from the reference
-  std::optional<Graph> graph_;
 };
 
 int debug(const DebugOptions& options) {

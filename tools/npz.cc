@@ -127,6 +127,7 @@ class ZipReader {
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
     std::string result;
+    std::optional<uint64_t> stated;
     int status = Z_OK;
     while (status == Z_OK && result.size() <= size) {
       if (stream.avail_in == 0) {
@@ -140,19 +141,22 @@ class ZipReader {
       stream.avail_out = kPiece;
       status = inflate(&stream, Z_NO_FLUSH);
       result.resize(before + kPiece - stream.avail_out);
-      if (before == 0 && !is_size_of(result, size, name)) break;
+      if (before == 0) stated = size_in_header(result, name);
+      if (stated && *stated != size) break;
     }
     inflateEnd(&stream);
+    if (stated && *stated != size)
+      throw_runtime_error("{}: '{}' has {} bytes, and its header says {}", path_, printable(name), size, *stated);
     if (status != Z_STREAM_END || result.size() != size) damaged();
     return result;
   }
 
-  // Returns whether the header at the begin of a member states a tensor with which the member has this size.
-  bool is_size_of(std::string_view begin, uint64_t size, const std::string& name) const {
+  // Returns the bytes of a member by its header; nullopt where that is damaged, which whoever reads the member says.
+  std::optional<uint64_t> size_in_header(std::string_view begin, const std::string& name) const {
     try {
-      return bytes_of_npy(begin, fmt::format("{}: {}", path_, printable(name))) == size;
-    } catch (const RuntimeError&) {  // whoever reads the member says it again, unless the archive is damaged
-      return begin.size() == size;
+      return bytes_of_npy(begin, fmt::format("{}: {}", path_, printable(name)));
+    } catch (const RuntimeError&) {
+      return std::nullopt;
     }
   }
 

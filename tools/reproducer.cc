@@ -1,6 +1,5 @@
 #include "tools/reproducer.h"
 
-#include "frontend/onnx/model_parts.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
@@ -25,6 +24,7 @@ NamedValues run_case(const ModelCase& model, const CompileSettings& settings) {
   copy.progress = nullptr;
   copy.warn = nullptr;
   copy.report = nullptr;
+  copy.types.clear(), copy.dims.clear();  // of inputs that may be gone
   const Program program = compile(read_module("model.onnx", copy), copy).load();
   const vm::Function& function = program.function();
   std::vector<vm::Value> inputs;
@@ -101,20 +101,6 @@ void Reproducer::write_case(const ModelCase& model, const NamedValues& results) 
   }
 }
 
-bool Reproducer::write_node(const ModelCase& model, size_t node, const NamedValues& values) const {
-  ModelCase with_inputs = model;
-  for (const vm::ValueInfo& info : inputs_of_onnx(model.model)) {
-    if (const vm::Value* value = find_value(values, info.name)) with_inputs.inputs.insert_or_assign(info.name, *value);
-  }
-  try {
-    write_case(single_node(with_inputs, node, values), values);
-    return true;
-  } catch (const CompileError& error) {
-    print_note("note: the node is not written by itself: {}\n", error.what());
-    return false;
-  }
-}
-
 void Reproducer::write_kernel(const std::string& name, const PrimFuncRef& program, const std::vector<Tensor>& tensors,
                               const std::string& flags) {
   const std::vector<BufferUse> uses = buffer_uses(program);
@@ -140,9 +126,8 @@ void Reproducer::write_kernel(const std::string& name, const PrimFuncRef& progra
   say("reproducer: {}{}", command, flags);
 }
 
-void Reproducer::write_reduced(ModelCase model, const NamedValues& inputs, const CompileSettings& settings,
-                               const Closeness& closeness, const std::string& flags) {
-  model.inputs = inputs;
+void Reproducer::write_reduced(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness,
+                               const std::string& flags) {
   if (!differs_from_operators(model, settings, closeness)) return;
   const double deadline = now_ms() + kMostReductionMs;
   ReductionJudge judge;
@@ -151,7 +136,7 @@ void Reproducer::write_reduced(ModelCase model, const NamedValues& inputs, const
   };
   judge.record = [&](const ModelCase& candidate) { return results_of_operators(candidate, settings); };
   judge.report = [](const std::string& line) { print_note("{}\n", line); };
-  const ModelCase small = reduce_onnx(std::move(model), judge);
+  const ModelCase small = reduce_onnx(model, judge);
   write_case(small, results_of_operators(small, settings));
   std::string text = print_onnx(small);
   if (text.ends_with('\n')) text.pop_back();

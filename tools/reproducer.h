@@ -22,22 +22,20 @@ class Reproducer {
 
   const std::string& folder() const { return folder_; }
 
-  // Writes a node of a model (its place in nodes_of_onnx) by itself, as model.onnx; its inputs, and its results where
-  // `values` has them, become test data in test_data_set_0. Returns whether that is possible.
-  bool write_node(const ModelCase& model, size_t node, const std::map<std::string, vm::Value>& values) const;
+  // Writes model.onnx; its inputs, and its results where `results` has them, become test data in test_data_set_0.
+  void write_case(const ModelCase& model, const std::map<std::string, vm::Value>& results) const;
   // Writes a tensor program as a text, and the tensors that it reads, in the order of its buffers, as .npy files.
   void write_kernel(const std::string& name, const PrimFuncRef& program, const std::vector<Tensor>& tensors,
                     const std::string& flags);
   // Shrinks a model whose machine code and whose operators in the interpreter have different results under these
   // settings (onnx/reduce.h), for a minute at most, and writes it. Writes nothing where they do not differ.
-  void write_reduced(ModelCase model, const std::map<std::string, vm::Value>& inputs, const CompileSettings& settings,
-                     const Closeness& closeness, const std::string& flags);
+  void write_reduced(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness,
+                     const std::string& flags);
   // Writes all lines to report.txt.
   void write() const;
 
  private:
   void add_line(const std::string& line);
-  void write_case(const ModelCase& model, const std::map<std::string, vm::Value>& results) const;
 
   std::string folder_, lines_;
 };
