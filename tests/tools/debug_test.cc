@@ -131,6 +131,12 @@ TEST_CASE("debug finds a wrong operator by the values of the nodes", "[tools]") 
     CHECK(contains(again.out, "machine code differs from the reference: active: "));
     CHECK(nodes_of_onnx(folder.read("found/model.onnx")).size() == 1);
   }
+  // The values of nodes are enough.
+  std::filesystem::rename(folder.at("values/y.npy"), folder.at("y.npy"));
+  const Outcome inner = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, "--reference", folder.at("values")});
+  CHECK(inner.exit_code == 1);
+  CHECK(contains(inner.out, "first node whose values part: 'act' (com.me.FancyGelu)"));
+  std::filesystem::rename(folder.at("y.npy"), folder.at("values/y.npy"));
   // With the right operator nothing is found, and with the results alone the level.
   CHECK(debug_in(folder, model, {"--plugin", RELAXC_MY_OPERATOR, "--reference", folder.at("values")}).exit_code == 0);
   for (const char* name : {"product", "sum", "active", "scores"})
