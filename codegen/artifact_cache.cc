@@ -369,6 +369,23 @@ std::string default_cache_folder() {
   return home && *home == '/' ? std::string(home) + "/.cache/relaxc/artifacts" : "";
 }
 
+std::string why_nothing_is_cached(const std::string& folder) {
+  if (folder.empty()) return "no folder is named";
+  std::error_code ignored;
+  fs::path existing = fs::absolute(folder, ignored);
+  while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
+  if (!fs::is_directory(existing, ignored)) return fmt::format("'{}' is not a folder", existing.string());
+  if (access(existing.c_str(), W_OK | X_OK) != 0)
+    return fmt::format("'{}' cannot be written to: {}", existing.string(), std::strerror(errno));
+  if (!fs::exists(folder, ignored)) return {};
+  try {
+    check_folder(folder);
+  } catch (const RuntimeError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 std::vector<CachedArtifact> cached_artifacts(const std::string& folder) {
   std::vector<CachedArtifact> result;
   std::error_code error;

@@ -47,6 +47,9 @@ std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache);
 // Returns $RELAXC_CACHE where it is set ("": no cache), else relaxc/artifacts in $XDG_CACHE_HOME or ~/.cache.
 std::string default_cache_folder();
 
+// Returns why load_cached() keeps nothing in the folder, as a sentence; "" where it does, or would make the folder.
+std::string why_nothing_is_cached(const std::string& folder);
+
 struct CachedArtifact {
   std::string path = {}, model = {}, target = {};
   uint64_t bytes = 0;

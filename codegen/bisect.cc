@@ -112,6 +112,7 @@ class Bisection {
   // mixed run the interpreter does not look for unwritten elements, since it does not see the stores of machine code.
   std::string difference_of(const std::string& what, const IRModule& module, const Machine& machine,
                             const Names& interpreted) {
+    last_.reset();
     std::string difference = error_or([&] {
       IRModule runnable = prepared(module), some = runnable;
       if (machine) {
@@ -136,7 +137,8 @@ class Bisection {
       };
       using Owned = std::tuple<Machine, decltype(slow), vm::UserLibraries>;
       auto owned = std::make_shared<Owned>(machine, slow, std::move(libraries));
-      return check_(Program::from(std::move(executable), find, owned, std::move(options)));
+      last_ = {std::move(runnable), Program::from(std::move(executable), find, owned, std::move(options))};
+      return check_(last_->program);
     });
     if (report_) report_(fmt::format("{}: {}", what, difference.empty() ? "right" : "wrong"));
     return difference;
@@ -190,10 +192,18 @@ class Bisection {
       std::string what = fmt::format("'{}' after {} of {} passes", guilty, n, passes_.size());
       return difference_of(what, module, machine, joined_names(safe, {guilty}));
     };
-    if (difference(passes_.size()).empty())
-      return Culprit{kCodeGeneration, guilty, difference_of("machine code", with(lowered, safe), machine, safe), ""};
+    const auto unscheduled = cast<PrimFunc>(plain.functions.at(guilty));
+    if (difference(passes_.size()).empty()) {
+      Culprit culprit{.pass = kCodeGeneration, .program = guilty, .right = std::move(last_)};
+      culprit.difference = difference_of("machine code", with(lowered, safe), machine, safe);
+      culprit.wrong = std::move(last_);
+      culprit.unscheduled = unscheduled;
+      return culprit;
+    }
     size_t n = first_ + first_wrong(passes_.size() - first_, [&](size_t n) { return !difference(first_ + n).empty(); });
-    return culprit_of(n, guilty, difference(n));
+    Culprit culprit = culprit_of(n, guilty, difference);
+    culprit.unscheduled = unscheduled;
+    return culprit;
   }
 
   // Searches all passes; for those over single programs it finds the program, too.
@@ -201,19 +211,25 @@ class Bisection {
     bool runs_compiled = compiled(0).empty() && !compiled(first_).empty();
     auto difference = [&](size_t n) { return runs_compiled ? compiled(n) : interpreted(n); };
     size_t n = first_wrong(runs_compiled ? first_ : passes_.size(), [&](size_t n) { return !difference(n).empty(); });
-    if (is_over_modules(passes_[n - 1])) return culprit_of(n, "", difference(n));
+    if (is_over_modules(passes_[n - 1])) return culprit_of(n, "", difference);
     Names names = changed_programs(after_[n - 1], after_[n]);
     auto with_first = [&](size_t count) {
       IRModule mixed = after_[n - 1];
       for (size_t i = 0; i < count; ++i) mixed.functions.insert_or_assign(names[i], after_[n].functions.at(names[i]));
       return !difference_of(fmt::format("{} of {} programs", count, names.size()), mixed, nullptr, {}).empty();
     };
-    return culprit_of(n, names[first_wrong(names.size(), with_first) - 1], difference(n));
+    return culprit_of(n, names[first_wrong(names.size(), with_first) - 1], difference);
   }
 
-  Culprit culprit_of(size_t n, const std::string& program, const std::string& difference) const {
+  // `difference` says how the results differ after so many passes.
+  Culprit culprit_of(size_t n, const std::string& program, const std::function<std::string(size_t)>& difference) {
     const Pass& pass = *passes_[n - 1];
-    return {pass.name, program, difference, write_reproducer(settings_.runner.dump_dir, pass, after_[n - 1], program)};
+    Culprit culprit{.pass = pass.name, .program = program};
+    if (difference(n - 1).empty()) culprit.right = std::move(last_);
+    culprit.difference = difference(n);
+    culprit.wrong = std::move(last_);
+    culprit.reproducer = write_reproducer(settings_.runner.dump_dir, pass, after_[n - 1], program);
+    return culprit;
   }
 
   std::span<const Pass* const> passes_;
@@ -222,8 +238,9 @@ class Bisection {
   const ResultCheck& check_;
   const std::function<void(const std::string&)>& report_;
   PassContext context_;
-  std::vector<IRModule> after_;  // after the first n passes
-  size_t first_;                 // the number of passes before the first over programs
+  std::vector<IRModule> after_;    // after the first n passes
+  size_t first_;                   // the number of passes before the first over programs
+  std::optional<RanModule> last_;  // of the last run, where it began
 };
 
 }  // namespace

@@ -7,12 +7,21 @@
 
 namespace relaxc {
 
+// A module as it ran, all passes done that a run needs, with the program that it became.
+struct RanModule {
+  IRModule module;
+  Program program;
+};
 struct Culprit {
-  std::string pass;     // its name, or kCodeGeneration
-  std::string program;  // empty: a pass over the module, not over single programs
+  std::string pass;          // its name, or kCodeGeneration
+  std::string program = {};  // empty: a pass over the module, not over single programs
   // The difference in the results once this pass has changed this program.
-  std::string difference;
-  std::string reproducer;  // path of a text test that runs the pass on the program; empty: there is none
+  std::string difference = {};
+  std::string reproducer = {};  // path of a text test that runs the pass on the program; empty: there is none
+  // The last run with right results and the first with wrong ones, which differ by what the pass did; none where a
+  // module did not even run. They keep the programs that find_culprit() compiled.
+  std::optional<RanModule> right = {}, wrong = {};
+  std::optional<PrimFuncRef> unscheduled = {};  // the program before the first pass over single programs
 };
 inline constexpr const char* kCodeGeneration = "code generation";
 

@@ -101,11 +101,17 @@ std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const 
   return text.substr(0, text.size() - 1) + ", \"profile\": " + profile + "}\n";
 }
 
+// Loads the file of --compare, before anything is measured; nullopt where there is none.
+std::optional<Program> load_other(const BenchOptions& options, const CompileSettings& settings) {
+  if (options.other.empty()) return std::nullopt;
+  return load_cached(options.other, settings, options.cache.get(options.compiler, options.other)).program;
+}
+
 // Measures the model and another one, or another compilation of it, in turn.
-InTurn compare_with_other(const BenchOptions& options, Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
-  CachedProgram loaded = load_cached(options.other, it.settings, options.cache.get(options.compiler, options.other));
-  const vm::Function& function = loaded.program.function(it.settings.function);
-  Measured other{{}, Session(loaded.program, {.pool = pool}), function.name};
+InTurn compare_with_other(const BenchOptions& options, Started& it, const Program& program,
+                          const std::shared_ptr<vm::TaskPool>& pool) {
+  const vm::Function& function = program.function(it.settings.function);
+  Measured other{{}, Session(program, {.pool = pool}), function.name};
   for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
   InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
   if (options.json != "-") print_message("{} against {}: {}", options.model, options.other, result.text);
@@ -152,9 +158,12 @@ int run(const BenchOptions& stated) {
   check_output(options.trace, options.model);
   if (options.json == "-" && options.trace == "-")
     throw CLI::ValidationError("--json and --trace both write to standard output; name a file for one of them");
+  if (!options.other.empty() && !names_file("", split_text_path(options.other).file))
+    fail({}, "--compare: there is no file '{}'", options.other);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
+  const std::optional<Program> other_program = load_other(options, it.settings);
   const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
   const Timed timed{it.program,    it.session.function, it.inputs,           it.compile_s,
                     it.was_cached, it.cold_ms,          pool->num_workers(), options.timing.cold};
@@ -162,7 +171,7 @@ int run(const BenchOptions& stated) {
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
   std::optional<InTurn> other;
-  if (!options.other.empty()) other = compare_with_other(options, it, pool);
+  if (other_program) other = compare_with_other(options, it, *other_program, pool);
   std::optional<Profile> profile;
   if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
   if (!options.json.empty())

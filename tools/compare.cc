@@ -1,7 +1,9 @@
 #include "tools/compare.h"
-#include "support/joined.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "support/joined.h"
 
 namespace relaxc::tools {
 
@@ -58,6 +60,54 @@ std::string compare_values(const std::string& name, const vm::Value& actual, con
   }
   if (actual.is_none() && expected.is_none()) return {};
   return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
+}
+
+double Closeness::allowed(const Tensor& expected) const {
+  const DType dtype = expected.dtype();
+  if (dtype.is_string() || dtype.is_bool()) return 0;
+  constexpr int kByte = 8;
+  if (!dtype.is_float()) return dtype.bits <= kByte ? 1 : 0;
+  // Units in the last place: 2^-24 of float32 against 2^-11 and 2^-8; sums are in float32, so that few roundings add
+  // up.
+  constexpr double kOfFloat16 = 10, kOfShorter = 50;
+  const double factor = dtype.bits >= 32 ? 1 : dtype == DType::float_(16) ? kOfFloat16 : kOfShorter;
+  double largest = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double value = std::abs(expected.as_double(i));
+    if (std::isfinite(value)) largest = std::max(largest, value);
+  }
+  return atol + factor * rtol * largest;
+}
+
+std::string compare_closely(const std::string& name, const vm::Value& actual, const vm::Value& expected,
+                            const Closeness& closeness) {  // NOLINT: bounded
+  if (const auto* tensor = expected.get_if<Tensor>())
+    return compare_values(name, actual, expected, 0, closeness.allowed(*tensor));
+  const auto *items = actual.get_if<vm::Sequence>(), *others = expected.get_if<vm::Sequence>();
+  if (!items || !others || items->items.size() != others->items.size())
+    return compare_values(name, actual, expected, closeness.rtol, closeness.atol);
+  for (size_t i = 0; i < items->items.size(); ++i) {
+    std::string difference = compare_closely(fmt::format("item {} of {}", i, name), items->items.fields()[i],
+                                             others->items.fields()[i], closeness);
+    if (!difference.empty()) return difference;
+  }
+  return {};
+}
+
+bool same_numbers(const Tensor& actual, const Tensor& expected, const Closeness& closeness) {
+  if (actual.dtype() != expected.dtype() || actual.size() != expected.size() || actual.dtype().is_string())
+    return false;
+  const double allowed = closeness.allowed(expected);
+  std::vector<double> a, e;
+  for (int64_t i = 0; i < actual.size(); ++i) a.push_back(actual.as_double(i)), e.push_back(expected.as_double(i));
+  auto is_close = [&](double x, double y) {
+    return x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= allowed;
+  };
+  if (std::ranges::equal(a, e, is_close)) return true;
+  auto is_less = [](double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; };  // NaN comes last
+  std::ranges::sort(a, is_less);
+  std::ranges::sort(e, is_less);
+  return std::ranges::equal(a, e, is_close);
 }
 
 }  // namespace relaxc::tools

@@ -1,4 +1,4 @@
-// The comparison that `relaxc run --test-data` makes. The tests use it too.
+// The comparisons that `relaxc run --test-data` and `relaxc debug` make. The tests use them too.
 #pragma once
 #include <string>
 
@@ -12,5 +12,20 @@ std::string compare(const std::string& name, const Tensor& actual, const Tensor&
 // Does the same for values of any kind, item by item.
 std::string compare_values(const std::string& name, const vm::Value& actual, const vm::Value& expected, double rtol,
                            double atol);
+
+// The error that rounding may explain, relative to the largest finite magnitude of the expected tensor, not to the
+// element: a sum of large terms that is near 0 has the error of the terms. Other algorithms for the same sum (Winograd,
+// attention in one kernel) stay within it. Floats of 16 and fewer bits have a multiple, by their last place, and
+// integers of 8 bits and fewer, which are quantized floats, may differ by 1.
+struct Closeness {
+  double rtol = 1e-3, atol = 1e-6;  // rtol of float32
+  double allowed(const Tensor& expected) const;
+};
+// Does what compare_values() does within that error.
+std::string compare_closely(const std::string& name, const vm::Value& actual, const vm::Value& expected,
+                            const Closeness& closeness);
+// Returns whether two tensors of one dtype and number of elements hold the same numbers within that error, in any
+// order: a kernel may have another layout than the operator.
+bool same_numbers(const Tensor& actual, const Tensor& expected, const Closeness& closeness);
 
 }  // namespace relaxc::tools

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tools/inputs.h"
 #include "tools/progress_line.h"
 
 namespace relaxc::tools {
@@ -20,7 +21,7 @@ void add_console_flags(CLI::App& app) {
   app.add_flag("-v,--verbose", console().verbose, "say what was done and how long it took");
   app.add_option("--color", console().color, "colours: auto (on a terminal, unless NO_COLOR is set), always, never")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"auto", "always", "never"}).description(""));
+      ->check(one_of({"auto", "always", "never"}).description(""));
 }
 
 bool has_colors(std::FILE* stream) {

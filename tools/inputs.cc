@@ -62,6 +62,37 @@ CLI::Validator number_from(double least) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator finite_number() {
+  auto check = [](std::string& text) -> std::string {
+    double number = 0;
+    if (CLI::detail::lexical_cast(text, number) && std::isfinite(number)) return "";
+    return fmt::format("'{}': expected a number", text);
+  };
+  return CLI::Validator(check, "");
+}
+
+// The name of a validator tells the choices to completions; its description tells them to --help, where it is kept.
+constexpr std::string_view kOneOf = "one of ";
+
+CLI::Validator one_of(const std::vector<std::string>& choices) {
+  return CLI::IsMember(choices).name(fmt::format("{}{}", kOneOf, joined(choices, ",")));
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  // CLI11 lets only options that can change be asked for a validator by its place.
+  auto& asked = const_cast<CLI::Option&>(option);
+  for (int i = 0;; ++i) {
+    try {
+      const std::string name = asked.get_validator(i)->get_name();
+      if (name.starts_with(kOneOf))
+        return map_each(parts_of(std::string_view(name).substr(kOneOf.size()), ','),
+                        [](std::string_view choice) { return std::string(choice); });
+    } catch (const CLI::OptionNotFound&) {
+      return {};
+    }
+  }
+}
+
 void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads that run kernels (0: all cores)")
       ->check(whole_number_in(0, kMostThreads));
@@ -121,9 +152,11 @@ void InputOptions::add_to(CLI::App& app) {
 
 void InputOptions::add_picture(CLI::App& app) {
   app.add_option("--mean", picture.mean, "what is subtracted from pixels of images (0 to 255): one number, or R,G,B")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(finite_number());
   app.add_option("--scale", picture.scale, "what the difference is multiplied by (1/255 for floats): one, or R,G,B")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(finite_number());
 }
 
 void InputOptions::add_fix_dims(CLI::App& app) {

@@ -27,6 +27,12 @@ void check_output(const std::string& output, const std::string& input);
 // Accept a whole number, or any number, of this range.
 CLI::Validator whole_number_in(int64_t least, int64_t most);
 CLI::Validator number_from(double least);
+// Accepts any number but infinities and NaN.
+CLI::Validator finite_number();
+// Accepts one of these texts. Completions offer them (choices_of).
+CLI::Validator one_of(const std::vector<std::string>& choices);
+// Returns the texts that such a validator of the option accepts; none for another option.
+std::vector<std::string> choices_of(const CLI::Option& option);
 constexpr int64_t kMostThreads = 1024, kMostRuns = 1'000'000'000;
 // Adds --threads.
 void add_threads(CLI::App& app, int& threads);

@@ -8,6 +8,7 @@
 #include "support/lists.h"
 #include "support/version.h"
 #include "tools/console.h"
+#include "tools/inputs.h"
 
 namespace relaxc::tools {
 
@@ -29,14 +30,6 @@ struct CommandText {
   std::vector<std::pair<std::string, std::string>> commands;  // below it, with their descriptions
 };
 
-// Returns a, b of a type such as "TEXT:{a,b}".
-std::vector<std::string> choices_in(const std::string& type) {
-  const size_t open = type.find('{'), close = type.find('}');
-  if (open == std::string::npos || close == std::string::npos) return {};
-  return map_each(parts_of(std::string_view(type).substr(open + 1, close - open - 1), ','),
-                  [](std::string_view choice) { return std::string(choice); });
-}
-
 FlagText text_of(const CLI::Option& option) {
   FlagText text;
   text.shorts = option.get_snames();
@@ -45,7 +38,7 @@ FlagText text_of(const CLI::Option& option) {
   if (is_positional) text.position = option.get_name(true);
   const std::string type = option.get_type_name();
   if (option.get_items_expected_max() > 0) text.value = type.substr(0, type.find_first_of(":"));
-  text.choices = choices_in(type);
+  text.choices = choices_of(option);
   text.description = option.get_description();
   return text;
 }
@@ -166,9 +159,9 @@ std::string bash_completion(const std::string& program, const std::vector<Comman
                         joined(command.words, " "), joined(flags_of(command), " "), joined(names_below(command), " "));
     for (const FlagText& flag : command.flags) {
       if (flag.choices.empty()) continue;
-      text += fmt::format(
-          "        {}) choices='{}' ;;\n",
-          joined(flag.longs, [](const std::string& name) { return "--" + name; }, "|"), joined(flag.choices, " "));
+      std::vector<std::string> names = map_each(flag.longs, [](const std::string& name) { return "--" + name; });
+      for (const std::string& name : flag.shorts) names.push_back("-" + name);
+      text += fmt::format("        {}) choices='{}' ;;\n", joined(names, "|"), joined(flag.choices, " "));
     }
     text += "      esac ;;\n";
   }

@@ -12,6 +12,7 @@
 #include "support/printable.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
+#include "vm/npy.h"
 
 namespace relaxc::tools {
 
@@ -118,7 +119,7 @@ class ZipReader {
       throw_runtime_error("{}: '{}' is compressed by method {}, expected none or deflate", path_, printable(name),
                           place.method);
     if (place.method == kStored && place.compressed != place.size) damaged();
-    std::string content = place.method == kStored ? std::string(data) : inflated(data, place.size);
+    std::string content = place.method == kStored ? std::string(data) : inflated(data, place.size, name);
     uLong crc = crc32(0, nullptr, 0);
     constexpr size_t kPiece = size_t{1} << 30;
     for (size_t at = 0; at < content.size(); at += kPiece)
@@ -128,12 +129,15 @@ class ZipReader {
     return content;
   }
 
-  // The result grows with the data, since a damaged file may claim any size.
-  std::string inflated(std::string_view data, uint64_t size) const {
+  // The result grows with the data, since a damaged file may claim any size, and its first piece has to be the header
+  // of a tensor of the size that the directory states: a small file may become any number of zeros.
+  std::string inflated(std::string_view data, uint64_t size, const std::string& name) const {
     constexpr size_t kPiece = size_t{1} << 20;
+    static_assert(kPiece >= kNpyHeaderBytes);
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
     std::string result;
+    std::optional<uint64_t> stated;
     int status = Z_OK;
     while (status == Z_OK && result.size() <= size) {
       if (stream.avail_in == 0) {
@@ -147,10 +151,23 @@ class ZipReader {
       stream.avail_out = kPiece;
       status = inflate(&stream, Z_NO_FLUSH);
       result.resize(before + kPiece - stream.avail_out);
+      if (before == 0) stated = size_in_header(result, name);
+      if (stated && *stated != size) break;
     }
     inflateEnd(&stream);
+    if (stated && *stated != size)
+      throw_runtime_error("{}: '{}' has {} bytes, and its header says {}", path_, printable(name), size, *stated);
     if (status != Z_STREAM_END || result.size() != size) damaged();
     return result;
+  }
+
+  // Returns the bytes of a member by its header; nullopt where that is damaged, which whoever reads the member says.
+  std::optional<uint64_t> size_in_header(std::string_view begin, const std::string& name) const {
+    try {
+      return bytes_of_npy(begin, fmt::format("{}: {}", path_, printable(name)));
+    } catch (const RuntimeError&) {
+      return std::nullopt;
+    }
   }
 
   const std::string& path_;

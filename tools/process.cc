@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <stdexcept>
 
@@ -104,6 +104,36 @@ std::string Outcome::how_it_ended() const {
   return fmt::format("exit code {}", exit_code);
 }
 
+static volatile std::sig_atomic_t received_signal = 0;
+extern "C" {
+static void note_signal(int signal) { received_signal = signal; }
+}
+static constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+InterruptScope::InterruptScope() {
+  received_signal = 0;
+  for (int signal : kEndingSignals) {
+    struct sigaction action{}, old{};
+    action.sa_handler = note_signal;
+    // A signal that was ignored stays so, as for a program that nohup starts.
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+}
+InterruptScope::~InterruptScope() {
+  for (int signal : kEndingSignals) {
+    struct sigaction old{};
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == note_signal) std::signal(signal, SIG_DFL);
+  }
+}
+void InterruptScope::check() {
+  if (received_signal != 0) throw Interrupted{received_signal};
+}
+void InterruptScope::end_process(Interrupted interrupted) {
+  std::signal(interrupted.signal, SIG_DFL);
+  raise(interrupted.signal);
+  _exit(128 + interrupted.signal);  // it is blocked
+}
+
 Outcome run_program(const std::vector<std::string>& argv, double limit_seconds) {
   std::vector<char*> arguments;
   for (const std::string& text : argv) arguments.push_back(const_cast<char*>(text.c_str()));
@@ -115,8 +145,9 @@ Outcome run_program(const std::vector<std::string>& argv, double limit_seconds) 
     execvp(arguments[0], arguments.data());
     _exit(127);
   });
-  while (!attend(child, limit_seconds)) {
+  while (!attend(child, received_signal != 0 ? 0 : limit_seconds)) {
   }
+  InterruptScope::check();
   return child.outcome;
 }
 

@@ -16,6 +16,24 @@ struct Outcome {
   std::string how_it_ended() const;
 };
 
+// A signal ended the work: SIGINT, SIGTERM or SIGHUP.
+struct Interrupted {
+  int signal;
+};
+// While it lives, these signals do not end the process at once: run_program() ends the other program and throws
+// Interrupted, so that destructors clean up. There is one at a time.
+class InterruptScope {
+ public:
+  InterruptScope();
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+  // Throws Interrupted if a signal came.
+  static void check();
+  // Ends the process by the signal, as if it had not been caught.
+  [[noreturn]] static void end_process(Interrupted interrupted);
+};
+
 // Runs a program (argv[0] is its path) with an empty standard input, and collects what it prints.
 Outcome run_program(const std::vector<std::string>& argv, double limit_seconds);
 

@@ -86,6 +86,7 @@ class Trials {
   // The model's failure. `wanted` says what is looked for, and spares runs that cannot show it.
   Failure observe(const ModelCase& model, const Failure* wanted = nullptr) {
     ++count_;
+    InterruptScope::check();
     write(model);
     if (!options_.test.empty()) return observe_test();
     Failure open;
@@ -252,6 +253,7 @@ std::string how_it_passed(const ReduceOptions& options) {
 }
 
 int reduce(const ReduceOptions& options) {
+  const InterruptScope interrupts;  // which lets Trials remove its folder
   if (options.model.ends_with(".so") || is_text_path(options.model))
     throw CLI::ValidationError("reduce takes an ONNX model; for texts there is relaxc opt --bisect");
   Trials trials(options);
@@ -314,7 +316,13 @@ void add_reduce(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--run-flag", options->run_flags, "a flag for each relaxc run, as --run-flag=--passes=legalize");
   command->footer("Example: relaxc reduce model.onnx --reference test_data_set_0 -o small");
-  command->callback([options, &exit_code] { exit_code = reduce(*options); });
+  command->callback([options, &exit_code] {
+    try {
+      exit_code = reduce(*options);
+    } catch (const Interrupted& interrupted) {
+      InterruptScope::end_process(interrupted);
+    }
+  });
 }
 
 }  // namespace relaxc::tools

@@ -105,10 +105,11 @@ int run(int argc, char** argv) {
       "Exit codes: 0 right, 1 wrong result or invalid input, 2 wrong usage, 3 unsupported.\n"
       "relaxc COMMAND --help says more.");
   std::string target = "host";
-  bool print_target = false;
+  bool print_target = false, print_version = false;
   app.require_subcommand(0, 1);  // a file may have the name of a command
-  app.set_version_flag("--version", version_report,
-                       "print the versions of relaxc, LLVM and ONNX opsets, and the targets");
+  // Not CLI11's own flag, which ends the parser before it has seen what else is wrong.
+  CLI::Option* version =
+      app.add_flag("--version", print_version, "print the versions of relaxc, LLVM and ONNX opsets, and the targets");
   app.add_option("--target", target, "the target that --print-target describes (docs/targets.md)")
       ->capture_default_str();
   app.add_flag("--print-target", print_target,
@@ -121,16 +122,23 @@ int run(int argc, char** argv) {
   add_explain(app, exit_code);
   add_inspect(app, exit_code);
   add_reduce(app, exit_code);
+  add_debug(app, exit_code);
+  add_doctor(app, exit_code);
   add_text(app, exit_code);
   add_cache(app, exit_code);
   add_help(app);
   add_manual(app);
   add_console_flags(app);
-  for (CLI::App* command : app.get_subcommands(nullptr)) add_console_flags(*command);
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    add_console_flags(*command);
+    command->excludes(version);
+  }
   const ProgressScope progress;
   try {
     app.parse(argc, argv);
-    if (print_target) {
+    if (print_version) {
+      print_text(version_report() + "\n");
+    } else if (print_target) {
       print_text(relaxc::print_target(relaxc::codegen::parse_target(target)));
     } else if (app.get_subcommands().empty()) {
       throw CLI::RequiredError("a subcommand, or --print-target");

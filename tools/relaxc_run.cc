@@ -125,7 +125,8 @@ int run_command(int argc, char** argv) {
       "Exit codes: 0 right, 1 invalid input, 2 wrong usage.\n"
       "relaxc-run COMMAND --help says more.");
   app.require_subcommand(0, 1);  // a file may have the name of a command
-  app.set_version_flag("--version", [] { return "relaxc-run " + version_text(); }, "print the version");
+  bool print_version = false;
+  CLI::Option* version = app.add_flag("--version", print_version, "print the version");
   int exit_code = kRight;
   add_run(app, exit_code);
   add_bench(app, exit_code);
@@ -133,11 +134,15 @@ int run_command(int argc, char** argv) {
   add_help(app);
   add_manual(app);
   add_console_flags(app);
-  for (CLI::App* command : app.get_subcommands(nullptr)) add_console_flags(*command);
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    add_console_flags(*command);
+    command->excludes(version);
+  }
   const ProgressScope progress;
   try {
     app.parse(argc, argv);
-    if (app.get_subcommands().empty()) throw CLI::RequiredError("a subcommand");
+    if (print_version) print_text("relaxc-run " + version_text() + "\n");
+    if (!print_version && app.get_subcommands().empty()) throw CLI::RequiredError("a subcommand");
   } catch (const CLI::ParseError& error) {
     exit_code = exit_of_parser(app, error);
   }

@@ -37,7 +37,9 @@ void write_result(const std::string& path, const NamedValue& result, const Resul
 std::vector<std::string> labels_of(const ResultOptions& options) {
   if (options.labels.empty()) return {};
   std::ifstream file(options.labels, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // that editors put before UTF-8
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   std::vector<std::string> labels;
   for (std::string_view line : parts_of(text, '\n'))
     labels.emplace_back(line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0)));
@@ -52,7 +54,7 @@ void ResultOptions::add_to(CLI::App& app) {
                  tensor_pb ? "write output_0.npy (or .pb) ... there" : "write output_0.npy ... there");
   if (tensor_pb) {
     app.add_option("--format", format, "the format of written outputs")
-        ->check(CLI::IsMember({"npy", "pb"}))
+        ->check(one_of({"npy", "pb"}))
         ->capture_default_str();
   }
   app.add_option("--top", top, "print the largest elements of each row of the results (5 with --labels)")

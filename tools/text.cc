@@ -130,7 +130,7 @@ void add_text(CLI::App& app, int& exit_code) {
   CLI::App* formatter = app.add_subcommand("fmt", "print a module (.py or .onnx) as canonical text");
   formatter->add_option("file", options->file, "the file")->required();
   formatter->add_option("--dialect", options->dialect, "spelling of TVM 0.23 or 0.26")
-      ->check(CLI::IsMember({"0.23", "0.26"}))
+      ->check(one_of({"0.23", "0.26"}))
       ->capture_default_str();
   formatter->add_option("--constants", options->constants, "file for large constants (safetensors), named in the text");
   formatter

@@ -54,7 +54,7 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)")
       ->check(whole_number_in(0, kMostThreads));
-  app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
+  app.add_option("-O", settings.opt_level, "LLVM's effort")->check(one_of({"0", "1", "2", "3"}))->capture_default_str();
   app.add_option("--schedules", schedules,
                  "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
       ->check(CLI::ExistingPath);
@@ -73,12 +73,12 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--winograd-error", settings.winograd_error,
                  "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
       ->type_name("TIMES")
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(number_from(0))
       ->capture_default_str();
   app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"error", "clamp"}).description(""))
+      ->check(one_of({"error", "clamp"}).description(""))
       ->capture_default_str();
   app.add_option("--print-after", print_after, "print the module after these passes or pipelines (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
@@ -89,7 +89,7 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--verify-each", verify_each,
                  "verify after each pass, after each group of passes over programs, or never")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"pass", "group", "never"}).description(""))
+      ->check(one_of({"pass", "group", "never"}).description(""))
       ->capture_default_str();
 }
 

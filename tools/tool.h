@@ -86,6 +86,8 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_reduce(CLI::App& app, int& exit_code);
+void add_debug(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 void add_cache(CLI::App& app, int& exit_code);
 

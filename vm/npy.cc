@@ -7,6 +7,8 @@
 
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/printable.h"
+#include "support/whole_number.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
 #include "vm/output_file.h"
@@ -250,22 +252,11 @@ std::string wide_cells(const Tensor& strings, size_t& width) {
   return data;
 }
 
-}  // namespace
-
-Tensor read_npy(const std::string& path, std::optional<DType> expected, NpyNotes* notes) {
-  auto file = vm::MappedFile::open(path);
-  const std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  return read_npy_bytes(content, path, expected, notes);
-}
-
-Tensor read_npy_bytes(std::string_view content, const std::string& path, std::optional<DType> expected,
-                      NpyNotes* notes) {
-  auto note = [&](const char* what) {
-    if (notes) notes->push_back(fmt::format("{}: {}", path, what));
-  };
+// Returns the header of a file that begins with this content, and where its data begin.
+Header read_header(const std::string& path, std::string_view content, size_t& data_begin) {
   auto number = [&](size_t offset) { return static_cast<size_t>(static_cast<unsigned char>(content[offset])); };
   if (content.size() < 12 || !content.starts_with(kMagic)) throw_runtime_error("{}: not a .npy file", path);
-  size_t version = number(6);
+  const size_t version = number(6);
   if (version < 1 || version > 3) throw_runtime_error("{}: .npy version {} is unknown, expected 1 to 3", path, version);
   size_t header_size = number(8) | number(9) << 8;
   size_t header_begin = 10;
@@ -275,10 +266,45 @@ Tensor read_npy_bytes(std::string_view content, const std::string& path, std::op
   }
   if (header_size > kMaxHeader || header_size > content.size() - header_begin)
     throw_runtime_error("{}: the .npy header has {} bytes, the file {}", path, header_size, content.size());
-  Header header = HeaderParser(path, content.substr(header_begin, header_size)).parse();
+  data_begin = header_begin + header_size;
+  return HeaderParser(path, content.substr(header_begin, header_size)).parse();
+}
+
+}  // namespace
+
+Tensor read_npy(const std::string& path, std::optional<DType> expected, NpyNotes* notes) {
+  auto file = vm::MappedFile::open(path);
+  const std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  return read_npy_bytes(content, path, expected, notes);
+}
+
+uint64_t bytes_of_npy(std::string_view begin, const std::string& name) {
+  size_t data_begin = 0;
+  const Header header = read_header(name, begin, data_begin);
+  const std::string_view descr = *header.descr;
+  const size_t digits = descr.find_first_of("0123456789");
+  const auto width = whole_number(descr.substr(std::min(digits, descr.size())));
+  const auto count = element_count(*header.shape);
+  constexpr uint64_t kWideCharacter = 4;
+  const uint64_t unit = descr.find('U') != std::string_view::npos ? kWideCharacter : 1;
+  uint64_t item = 0, data = 0, bytes = 0;
+  const bool is_too_large = !width || !count || __builtin_mul_overflow(static_cast<uint64_t>(*width), unit, &item) ||
+                            __builtin_mul_overflow(item, static_cast<uint64_t>(*count), &data) ||
+                            __builtin_add_overflow(data, data_begin, &bytes);
+  if (is_too_large) throw_runtime_error("{}: {}[{}] is not a size", name, printable(descr), joined(*header.shape));
+  return bytes;
+}
+
+Tensor read_npy_bytes(std::string_view content, const std::string& path, std::optional<DType> expected,
+                      NpyNotes* notes) {
+  auto note = [&](const char* what) {
+    if (notes) notes->push_back(fmt::format("{}: {}", path, what));
+  };
+  size_t data_begin = 0;
+  const Header header = read_header(path, content, data_begin);
   const bool is_fortran = *header.fortran_order && header.shape->size() > 1;
   if (is_fortran) note("Fortran order is converted to C order");
-  std::string_view data = content.substr(header_begin + header_size);
+  std::string_view data = content.substr(data_begin);
   if (auto strings = read_strings(path, header, data)) return is_fortran ? in_c_order(*strings) : *strings;
   DType dtype = dtype_of(path, *header.descr, expected);
   auto bytes = tensor_bytes(*header.shape, dtype);

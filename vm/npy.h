@@ -20,6 +20,9 @@ Tensor read_npy(const std::string& path, std::optional<DType> expected = {}, Npy
 // The same for the content of a file, such as a member of an .npz archive, which messages call `name`.
 Tensor read_npy_bytes(std::string_view content, const std::string& name, std::optional<DType> expected = {},
                       NpyNotes* notes = nullptr);
+// Returns the bytes that a file has by its header, of which these are the first ones: all, or at least kNpyHeaderBytes.
+constexpr size_t kNpyHeaderBytes = (size_t{1} << 16) + 12;
+uint64_t bytes_of_npy(std::string_view begin, const std::string& name);
 // Throws RuntimeError for bfloat16, which has no .npy type.
 void write_npy(const std::string& path, const Tensor& tensor);
 

@@ -124,11 +124,18 @@ Value GraphImporter::find(const std::string& name) const {
   }
   return nullptr;
 }
-Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
+std::string name_of_node(const onnx::NodeProto& node, int64_t index, const std::string& branch) {
+  return printable(node.name().empty() ? fmt::format("{}{}_{}", branch, node.op_type(), index) : node.name());
+}
+
+std::string operator_of_node(const onnx::NodeProto& node) {
   std::string domain = domain_of(node.domain()), op = domain.empty() ? node.op_type() : domain + "." + node.op_type();
-  std::string name = node.name().empty() ? fmt::format("{}{}_{}", branch, node.op_type(), index) : node.name();
+  return op.empty() ? "?" : printable(op);
+}
+
+Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
   return {std::make_shared<const Origin>(
-      Origin{context_.file->name(), place + printable(name), op.empty() ? "?" : printable(op), nullptr})};
+      Origin{context_.file->name(), place + name_of_node(node, index, branch), operator_of_node(node), nullptr})};
 }
 
 void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view what) {

@@ -72,6 +72,10 @@ struct RanksDiffer {
 // value.
 std::vector<std::string> names_read(const onnx::NodeProto& node);
 
+// Return what messages call a node: its name, or its operator and its place in the graph; and "com.me.FancyGelu".
+std::string name_of_node(const onnx::NodeProto& node, int64_t index, const std::string& branch);
+std::string operator_of_node(const onnx::NodeProto& node);
+
 class GraphImporter {
  public:
   using Scope = std::unordered_map<std::string, Value>;

@@ -72,6 +72,29 @@ TEST_CASE("--version names relaxc, LLVM, opsets and targets", "[tools]") {
   CHECK(contains(outcome.out, "riscv64"));
 }
 
+TEST_CASE("--version does not hide what else is wrong", "[tools]") {
+  for (const char* tool : {RELAXC_TOOL, RELAXC_RUN}) {
+    CHECK(test::run_program({tool, "--version"}, 60).exit_code == 0);
+    const Outcome flag = test::run_program({tool, "--version", "--foo"}, 60);
+    CHECK(flag.exit_code == 2);
+    CHECK(contains(flag.err, "has no flag '--foo'"));
+    CHECK(flag.out.empty());
+    CHECK(test::run_program({tool, "--version", "run", "model.so"}, 60).exit_code == 2);
+  }
+}
+
+TEST_CASE("bench looks for the other file before it measures", "[tools]") {
+  test::Folder folder("other");
+  const std::string module = folder.write("module.py", kExpAndSum);
+  const Outcome missing = run_relaxc({"bench", module, "--compare", folder.at("nofile.so")});
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.out.empty());
+  CHECK(contains(missing.err, "--compare: there is no file '"));
+  const Outcome damaged = run_relaxc({"bench", module, "--compare", folder.write("damaged.so", "no artifact")});
+  CHECK(damaged.exit_code == 1);
+  CHECK(damaged.out.empty());
+}
+
 TEST_CASE("help describes a command as its --help does", "[tools]") {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"bench"}, {"cache", "clear"}, {}}) {
     std::vector<std::string> help = command, flag = command;
@@ -117,13 +140,15 @@ TEST_CASE("senseless numbers are wrong usage", "[tools]") {
     const char *command, *flag, *number;
   };
   const Case cases[] = {
-      {"run", "--threads", "-3"},  {"run", "--threads", "2.5"},      {"run", "--threads", "9999999"},
-      {"run", "--rtol", "-1"},     {"run", "--atol", "nan"},         {"run", "--seed", "-1"},
-      {"run", "--jobs", "-1"},     {"bench", "--runs", "0"},         {"bench", "--runs", "-5"},
-      {"bench", "--runs", "many"}, {"bench", "--warmup", "-1"},      {"bench", "--seconds", "-0.5"},
-      {"bench", "--threads", ""},  {"compile", "--jobs", "-2"},      {"opt", "--bisect-limit", "-1"},
-      {"opt", "--rtol", "inf"},    {"reduce", "--limit", "0"},       {"fmt", "--inline", "-1"},
-      {"compile", "-O", "4"},      {"bench", "--seconds", "always"}, {"bench", "--threads", "99999999999999999999"},
+      {"run", "--threads", "-3"},  {"run", "--threads", "2.5"},        {"run", "--threads", "9999999"},
+      {"run", "--rtol", "-1"},     {"run", "--atol", "nan"},           {"run", "--seed", "-1"},
+      {"run", "--jobs", "-1"},     {"bench", "--runs", "0"},           {"bench", "--runs", "-5"},
+      {"bench", "--runs", "many"}, {"bench", "--warmup", "-1"},        {"bench", "--seconds", "-0.5"},
+      {"bench", "--threads", ""},  {"compile", "--jobs", "-2"},        {"opt", "--bisect-limit", "-1"},
+      {"opt", "--rtol", "inf"},    {"reduce", "--limit", "0"},         {"fmt", "--inline", "-1"},
+      {"compile", "-O", "4"},      {"bench", "--seconds", "always"},   {"bench", "--threads", "99999999999999999999"},
+      {"run", "--mean", "inf"},    {"run", "--scale", "nan"},          {"run", "--scale", "1,-inf,2"},
+      {"debug", "--rtol", "nan"},  {"run", "--winograd-error", "nan"}, {"compile", "--winograd-error", "-1"},
   };
   for (const Case& tried : cases) {
     const Outcome outcome = run_relaxc({tried.command, "model.onnx", fmt::format("{}={}", tried.flag, tried.number)});

@@ -141,6 +141,30 @@ TEST_CASE("members of an archive are inputs by their names", "[tools]") {
       contains(run_relaxc({"run", module, "--input", archive}).err, "no input is called 'other'; there are 'x', 'n'"));
 }
 
+TEST_CASE("a member of an archive is read no further than its header says", "[tools]") {
+  test::Folder folder("bomb");
+  const std::string module = folder.write("one.py", kOneInput), archive = folder.at("bomb.npz");
+  // Some MB of zeros behind the header of one float, and such a header of 4 GB; both pack to some KB.
+  run_python(fmt::format(R"(
+import zipfile
+def member(path, shape, size):
+    text = "{{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + "}}"
+    header = b'\x93NUMPY\x01\x00' + (118).to_bytes(2, 'little') + text.ljust(117).encode() + b'\n'
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as z:
+        z.writestr('x.npy', header + bytes(size))
+member('{0}', '(1,)', 64 << 20)
+member('{1}', '(1, 1073741824)', 64 << 20)
+)",
+                         archive, folder.at("claim.npz")));
+  for (const std::string& path : {archive, folder.at("claim.npz")}) {
+    const Outcome outcome = test::run_program(
+        {"/bin/sh", "-c", "ulimit -v 600000; exec \"$0\" run \"$1\" --input \"$2\"", RELAXC_TOOL, module, path}, 60);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, "'x.npy' has 67108992 bytes, and its header says "));
+  }
+}
+
 TEST_CASE("images become tensors of the input's layout", "[tools]") {
   test::Folder folder("images");
   const std::string module = folder.write("image.py", kImageInput), image = folder.at("image.png");
@@ -179,7 +203,9 @@ open('{}', 'wb').write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBB
 
 TEST_CASE("the largest elements are printed with their labels", "[tools]") {
   test::Folder folder("top");
-  const std::string module = folder.write("one.py", kOneInput), labels = folder.write("labels.txt", "cat\ndog\n");
+  const std::string module = folder.write("one.py", kOneInput), labels = folder.write("labels.txt",
+                                                                                      "\xef\xbb\xbf"
+                                                                                      "cat\ndog\n");
   const std::vector<std::string> run = {"run", module, "--input", "x=[[3, 1, 2], [1, 2, 3]]"};
   std::vector<std::string> top = run, labelled = run;
   top.insert(top.end(), {"--top", "2"}), labelled.insert(labelled.end(), {"--labels", labels});

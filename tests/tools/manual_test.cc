@@ -70,6 +70,10 @@ TEST_CASE("bash completes commands, flags and values", "[tools]") {
   CHECK_FALSE(contains(manual.completed({"be"}), "run"));
   CHECK(manual.completed({"bench", "model.onnx", "--wa"}) == "--warmup");
   CHECK(contains(manual.completed({"compile", "m.onnx", "--emit", "l"}), "loops"));
+  CHECK(manual.completed({"run", "m.onnx", "--color", ""}) == "auto always never");
+  CHECK(manual.completed({"compile", "m.onnx", "--verify-each", "p"}) == "pass");
+  CHECK(manual.completed({"run", "m.onnx", "--gather", "c"}) == "clamp");
+  CHECK(manual.completed({"compile", "m.onnx", "-O", ""}) == "0 1 2 3");
   CHECK(contains(manual.completed({"cache", "c"}), "clear"));
   CHECK(manual.completed({"run", "mod"}).empty());  // then names of files are offered
 }

@@ -1,8 +1,12 @@
 // relaxc reduce: each kind of failure, and a model that does not fail.
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "frontend/onnx/reduce.h"
 #include "frontend/onnx/test_data.h"
@@ -235,4 +239,34 @@ TEST_CASE("reduce cuts the nodes of branches and bodies", "[tools]") {
   CHECK(ops.size() <= 3);
   CHECK(std::ranges::count(ops, "Sin") == 1);
   for (const char* gone : {"Tanh", "Exp", "Neg", "Softmax"}) CHECK(std::ranges::count(ops, gone) == 0);
+}
+
+TEST_CASE("reduce leaves nothing behind when it is interrupted", "[tools]") {
+  ReduceFolder folder;
+  folder.layers("Sin");
+  fs::create_directory(folder.at("temporary"));
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    fs::remove(folder.at("started"));
+    const pid_t child = fork();
+    if (child == 0) {
+      setenv("TMPDIR", folder.at("temporary").c_str(), 1);
+      std::signal(signal, SIG_DFL);
+      const std::string model = folder.at("model.onnx"), small = folder.at("small"),
+                        test = "touch " + folder.at("started") + "; exec sleep 60";
+      execl(RELAXC_TOOL, RELAXC_TOOL, "reduce", model.c_str(), "-q", "-o", small.c_str(), "--test", test.c_str(),
+            nullptr);
+      _exit(127);
+    }
+    for (int i = 0; i < 600 && !fs::exists(folder.at("started")); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    REQUIRE(fs::exists(folder.at("started")));
+    CHECK_FALSE(fs::is_empty(folder.at("temporary")));
+    kill(child, signal);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(fs::is_empty(folder.at("temporary")));
+    CHECK_FALSE(fs::exists(folder.at("small")));
+  }
 }

@@ -1,0 +1,275 @@
+// relaxc debug: each kind of fault is planted and has to be found by name, and right models are left in peace.
+#include <filesystem>
+
+#include "frontend/onnx/model_parts.h"
+#include "frontend/onnx/test_data.h"
+#include "support/joined.h"
+#include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/relaxc_command.h"
+#include "tools/compare.h"
+#include "vm/npy.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::OnnxModel;
+using test::Outcome;
+using test::run_relaxc;
+
+namespace {
+
+// The plug-in tests/plugin/wrong.cc with some of its rows.
+struct WrongRows {
+  explicit WrongRows(const char* which) { setenv("RELAXC_WRONG_PLUGIN", which, 1); }
+  ~WrongRows() { unsetenv("RELAXC_WRONG_PLUGIN"); }
+};
+
+// Five nodes, of which 'act' is the third.
+std::string layers(const std::string& op = "Sigmoid", const std::string& domain = "") {
+  OnnxModel model;
+  model.input("x", kFloat32, "n,8").output("y");
+  model.constant("w", test::numbers({8, 16})).constant("b", test::numbers({16})).constant("v", test::numbers({16, 4}));
+  model.node("MatMul", "x w", "product").set_name("first");
+  model.node("Add", "product b", "sum").set_name("bias");
+  onnx::NodeProto& act = model.node(op, "sum", "active");
+  act.set_name("act"), act.set_domain(domain);
+  model.node("MatMul", "active v", "scores").set_name("second");
+  model.node("Softmax", "scores", "y").set_name("shares");
+  if (!domain.empty()) {
+    auto* import = model.proto().add_opset_import();
+    import->set_domain(domain), import->set_version(1);
+  }
+  return model.proto().SerializeAsString();
+}
+
+// Runs relaxc debug in the folder, whose `found` gets the reproducer.
+Outcome debug_in(const test::Folder& folder, const std::string& model, std::vector<std::string> flags) {
+  std::vector<std::string> command = {"debug", model, "-o", folder.at("found"), "--dim", "n=3", "-q"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return run_relaxc(command);
+}
+
+// Runs the command that a line "reproducer: relaxc ..." names.
+Outcome run_reproducer(const std::string& report, const test::Folder& folder) {
+  const std::string begin = "reproducer: relaxc ";
+  const size_t at = report.find(begin);
+  REQUIRE(at != std::string::npos);
+  const size_t from = at + begin.size();
+  const std::string arguments = report.substr(from, report.find('\n', from) - from);
+  std::vector<std::string> words = {"-q", "-o", folder.at("again")};
+  std::vector<std::string> command;
+  for (std::string_view word : parts_of(arguments, ' ')) command.emplace_back(word);
+  command.insert(command.end(), words.begin(), words.end());
+  return run_relaxc(command);
+}
+
+}  // namespace
+
+TEST_CASE("debug finds a wrong rule, its node and the pass", "[tools]") {
+  const WrongRows rows("rule");
+  test::Folder folder("debug_rule");
+  const std::string model = folder.write("model.onnx", layers());
+  const Outcome outcome = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "first node whose values part: 'act' (Sigmoid)"));
+  CHECK(contains(outcome.out, "pass: wrong_rule\n"));
+  CHECK(contains(outcome.out, "node that the pass changes: 'act' (Sigmoid)"));
+  CHECK(contains(outcome.out, " = Sigmoid("));  // all that is left of the model
+  CHECK_FALSE(contains(outcome.out, "MatMul"));
+  CHECK(folder.read("found/report.txt") == outcome.out);
+  const Outcome again = run_reproducer(outcome.out, folder);
+  CHECK(again.exit_code == 1);
+  CHECK(contains(again.out, "pass: wrong_rule\n"));
+}
+
+TEST_CASE("debug finds a wrong lowering step and the kernel that it spoils", "[tools]") {
+  const WrongRows rows("step");
+  test::Folder folder("debug_step");
+  const std::string model = folder.write("model.onnx", layers());
+  const Outcome outcome = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "first node whose values part: 'act' (Sigmoid)"));
+  CHECK(contains(outcome.out, "pass: wrong_step\n"));
+  CHECK(contains(outcome.out, "tensor program: fused_matmul_add_sigmoid\nnodes: first, bias, act\n"));
+  CHECK(contains(outcome.out, "elements differ; worst at ["));
+  const Outcome again = run_reproducer(outcome.out, folder);
+  CHECK(again.exit_code == 1);
+  CHECK(contains(again.out, "pass: wrong_step\n"));
+}
+
+TEST_CASE("debug finds a wrong operator by the values of the nodes", "[tools]") {
+  const WrongRows rows("operator");
+  test::Folder folder("debug_operator");
+  const std::string bytes = layers("FancyGelu", "com.me"), model = folder.write("model.onnx", bytes);
+  // The right values, as another runtime would write them.
+  const Tensor x = test::numbers({3, 8});
+  std::filesystem::create_directory(folder.at("values"));
+  write_npy(folder.at("values/x.npy"), x);
+  const Outcome right =
+      run_relaxc({"run", folder.write("shown.onnx", with_all_results(bytes)), "--plugin", RELAXC_MY_OPERATOR, "--input",
+                  "x=" + folder.at("values/x.npy"), "--output-dir", folder.at("outputs")});
+  REQUIRE(right.exit_code == 0);
+  const std::vector<std::string> names = outputs_of_onnx(folder.read("shown.onnx"));
+  REQUIRE(names.size() == 5);
+  for (size_t i = 0; i < names.size(); ++i)
+    std::filesystem::copy(folder.at(fmt::format("outputs/output_{}.npy", i)), folder.at("values/" + names[i] + ".npy"));
+
+  for (const char* flag : {"--reference", "--against"}) {
+    const Outcome outcome = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, flag, folder.at("values")});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.out, "first node whose values part: 'act' (com.me.FancyGelu)"));
+    CHECK(contains(outcome.out, "level: the operator, before any pass"));
+    CHECK_FALSE(contains(outcome.out, "pass: "));
+    const Outcome again = run_reproducer(outcome.out, folder);
+    CHECK(again.exit_code == 1);
+    CHECK(contains(again.out, "machine code differs from the reference: active: "));
+    CHECK(nodes_of_onnx(folder.read("found/model.onnx")).size() == 1);
+  }
+  // The values of nodes are enough.
+  std::filesystem::rename(folder.at("values/y.npy"), folder.at("y.npy"));
+  const Outcome inner = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, "--reference", folder.at("values")});
+  CHECK(inner.exit_code == 1);
+  CHECK(contains(inner.out, "first node whose values part: 'act' (com.me.FancyGelu)"));
+  std::filesystem::rename(folder.at("y.npy"), folder.at("values/y.npy"));
+  // With the right operator nothing is found, and with the results alone the level.
+  CHECK(debug_in(folder, model, {"--plugin", RELAXC_MY_OPERATOR, "--reference", folder.at("values")}).exit_code == 0);
+  for (const char* name : {"product", "sum", "active", "scores"})
+    std::filesystem::remove(folder.at(std::string("values/") + name + ".npy"));
+  const Outcome outcome =
+      debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, "--reference", folder.at("values")});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out,
+                 "first node whose values part: 'first' (MatMul) or 'bias' (Add) or 'act' (com.me.FancyGelu)"));
+  std::filesystem::create_directory(folder.at("data"));
+  std::filesystem::copy(folder.at("values/x.npy"), folder.at("data/x.npy"));
+  write_tensor_pb(folder.at("data/output_0.pb"), read_npy(folder.at("values/y.npy")), "y");
+  const Outcome level = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, "--reference", folder.at("data")});
+  CHECK(level.exit_code == 1);
+  CHECK(contains(level.out, "so no pass is to blame"));
+}
+
+TEST_CASE("debug finds the operator that makes the first NaN", "[tools]") {
+  test::Folder folder("debug_nan");
+  const std::string model = folder.write("model.onnx", layers("Log"));
+  const std::vector<std::string> negative = {
+      "--input", "x=[[-1, 0, 0, 0, 0, 0, 0, 0], [1, 2, 3, 4, 5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 3, 2]]"};
+  const Outcome outcome = debug_in(folder, model, negative);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "'act' (Log) makes a NaN at ["));
+  const Outcome again = run_reproducer(outcome.out, folder);
+  CHECK(again.exit_code == 1);
+  CHECK(contains(again.out, "(Log) makes a NaN at ["));
+
+  // One that no result shows is found when it is asked for.
+  OnnxModel hidden;
+  hidden.input("x", kFloat32, "n").output("y");
+  hidden.constant("zero", test::numbers({}));
+  hidden.node("Log", "x", "logarithm"), hidden.node("IsNaN", "logarithm", "is_bad");
+  hidden.node("Where", "is_bad zero logarithm", "y");
+  const std::string file = folder.write("hidden.onnx", hidden.proto().SerializeAsString());
+  CHECK(debug_in(folder, file, {"--input", "x=[1, -1, 2]"}).exit_code == 0);
+  const Outcome asked = debug_in(folder, file, {"--input", "x=[1, -1, 2]", "--nan"});
+  CHECK(asked.exit_code == 1);
+  CHECK(contains(asked.out, "'logarithm' (Log) makes a NaN at [1]"));
+  CHECK(debug_in(folder, file, {"--input", "x=[1, 3, 2]", "--nan"}).exit_code == 0);
+}
+
+TEST_CASE("debug finds a wrong rewriter of --kernels, and a wrong kernel", "[tools]") {
+  test::Folder folder("debug_kernels");
+  const std::string model = folder.write("model.onnx", layers()), rules = folder.write("rules.py", R"(
+@R.rewriter
+class TwiceAsSteep:
+    @R.function
+    def pattern(x: R.Tensor):
+        y = R.sigmoid(x)
+        return y
+
+    @R.function
+    def replacement(x: R.Tensor):
+        y = R.sigmoid(R.add(x, x))
+        return y
+)");
+  const Outcome outcome = debug_in(folder, model, {"--kernels", rules});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "first node whose values part: 'act' (Sigmoid)"));
+  CHECK(contains(outcome.out, "pass: apply_kernels\n"));
+}
+
+TEST_CASE("debug takes texts, too", "[tools]") {
+  const WrongRows rows("step");
+  test::Folder folder("debug_text");
+  const std::string module = folder.write("module.py", R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        y = R.sigmoid(x)
+        z = R.sum(y, axis=[1])
+        return z
+)");
+  CHECK(debug_in(folder, module, {}).exit_code == 0);
+  const Outcome outcome = debug_in(folder, module, {"--plugin", RELAXC_WRONG_PLUGIN});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "pass: wrong_step\n"));
+  CHECK(contains(outcome.out, "sigmoid"));
+}
+
+TEST_CASE("debug does not take rounding for a fault", "[tools]") {
+  test::Folder folder("debug_rounding");
+  // A convolution that goes by Winograd's algorithm, whose sums nearly cancel, and float16.
+  OnnxModel model;
+  model.input("x", kFloat32, "1,16,12,12").output("y").output("half", DType::float_(16));
+  model.constant("w", test::numbers({32, 16, 3, 3}));
+  onnx::NodeProto& conv = model.node("Conv", "x w", "c");
+  test::set_ints(conv, "pads", {1, 1, 1, 1});
+  model.node("Tanh", "c", "y");
+  test::set_int(model.node("Cast", "c", "h"), "to", onnx::TensorProto::FLOAT16);
+  model.node("Softmax", "h", "half");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  const Outcome outcome =
+      run_relaxc({"debug", file, "-o", folder.at("found"), "--winograd-error", "10", "--nan", "-q"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "agrees with the operators in the interpreter"));
+  CHECK_FALSE(std::filesystem::exists(folder.at("found")));
+}
+
+TEST_CASE("debug says what is wrong with its own arguments", "[tools]") {
+  test::Folder folder("debug_arguments");
+  const std::string model = folder.write("model.onnx", layers());
+  CHECK(run_relaxc({"debug", "model.so"}).exit_code == 2);
+  CHECK(contains(run_relaxc({"debug", "model.so"}).err, "is machine code"));
+  std::filesystem::create_directory(folder.at("empty"));
+  const Outcome none = debug_in(folder, model, {"--reference", folder.at("empty")});
+  CHECK(none.exit_code == 1);
+  CHECK(contains(none.err, "has no values: expected output_0.pb, or NAME.npy"));
+  const Outcome other = debug_in(folder, model, {"--against", "ort"});
+  CHECK(other.exit_code == 1);
+  CHECK(contains(other.err, "'ort' is neither an archive of values (.npz) nor a folder"));
+}
+
+TEST_CASE("closeness is relative to the largest element, by dtype", "[tools]") {
+  const tools::Closeness closeness;
+  const Tensor large = Tensor::of<float>({3}, kFloat32, {1000, 0, -5});
+  CHECK(closeness.allowed(large) > 0.9);
+  CHECK(tools::compare_closely("x", Tensor::of<float>({3}, kFloat32, {1000, 0.5F, -5}), large, closeness).empty());
+  CHECK_FALSE(tools::compare_closely("x", Tensor::of<float>({3}, kFloat32, {1000, 2, -5}), large, closeness).empty());
+  const Tensor small = Tensor::of<float>({2}, kFloat32, {1, 2});
+  CHECK_FALSE(tools::compare_closely("x", Tensor::of<float>({2}, kFloat32, {1, 2.1F}), small, closeness).empty());
+  const Tensor bytes = Tensor::of<int8_t>({2}, DType::int_(8), {1, 2}), counts = Tensor::of<int64_t>({1}, kInt64, {7});
+  CHECK(tools::compare_closely("x", Tensor::of<int8_t>({2}, DType::int_(8), {2, 2}), bytes, closeness).empty());
+  CHECK_FALSE(tools::compare_closely("x", Tensor::of<int8_t>({2}, DType::int_(8), {3, 2}), bytes, closeness).empty());
+  CHECK_FALSE(tools::compare_closely("x", Tensor::of<int64_t>({1}, kInt64, {8}), counts, closeness).empty());
+  CHECK(tools::same_numbers(Tensor::of<float>({3}, kFloat32, {-5, 1000, 0}), large, closeness));
+  CHECK_FALSE(tools::same_numbers(Tensor::of<float>({3}, kFloat32, {-5, 1000, 10}), large, closeness));
+}

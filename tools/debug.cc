@@ -1,0 +1,366 @@
+// relaxc debug: the microscope for numbers that are wrong. It compares level with level, from the model's operators to
+// machine code, and names the first node of the model whose values part, then the pass and the kernel.
+#include <set>
+
+#include "codegen/bisect.h"
+#include "passes/tables.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "tools/given_shapes.h"
+#include "tools/plain_model.h"
+#include "tools/progress_line.h"
+#include "tools/reference_values.h"
+#include "tools/reproducer.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct DebugOptions {
+  std::string model, output = "debug", against = "interpreter";
+  std::vector<std::string> reference;
+  CompilerOptions compiler;
+  InputOptions inputs;
+  Closeness closeness;
+  bool nan = false;
+};
+
+class Microscope {
+ public:
+  Microscope(const DebugOptions& options, const CompileSettings& settings, const ReferenceValues& reference)
+      : options_(options),
+        settings_(settings),
+        reference_(reference),
+        out_(options.output),
+        plain_(options.model, settings) {}
+
+  int run() {
+    run_machine_code();
+    const std::string difference = compare_results();
+    bool is_wrong = find_not_finite();
+    // A reference may have values of nodes and not the results.
+    if (difference.empty() && !is_stated_) is_wrong = find_node() || is_wrong;
+    if (difference.empty() && !is_wrong) {
+      print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n", reference_name(),
+                    results_.size(), options_.closeness.rtol, options_.closeness.atol);
+      return kRight;
+    }
+    if (difference.empty()) return finish();
+    out_.say("machine code differs from {}: {}", reference_name(), difference);
+    if (!is_wrong_from_the_start()) find_pass();
+    return finish();
+  }
+
+ private:
+  std::string reference_name() const {
+    return reference_.empty() ? "the operators in the interpreter" : "the reference";
+  }
+  int finish() {
+    out_.write();
+    return kWrong;
+  }
+
+  // ---- Runs
+
+  void run_machine_code() {
+    module_ = read_scheduled_module(options_.model, settings_);
+    const CompiledModule compiled = compile(*module_, settings_);
+    const Program program = compiled.load();
+    const vm::Function& function = program.function(settings_.function);
+    function_ = function.name;
+    infos_ = function.inputs;
+    inputs_ = reference_.inputs(infos_, options_.inputs);
+    plain_.set_inputs(function_, infos_, inputs_);
+    machine_ = observe(program, compiled.lowered(), inputs_, function_);
+    results_ = flat_results(machine_.result, function.outputs);
+    progress_line().end();
+  }
+
+  // ---- Questions
+
+  // Fills in what is expected, and returns how the results of machine code differ from it.
+  std::string compare_results() {
+    std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_);
+    is_stated_ = std::ranges::all_of(stated, [](const auto& value) { return value.has_value(); });
+    for (size_t i = 0; i < results_.size(); ++i)
+      expected_.push_back(stated[i] ? *stated[i] : plain_.result(results_[i], i));
+    return difference_from_expected(results_);
+  }
+  std::string difference_from_expected(const std::vector<NamedValue>& results) const {
+    if (results.size() != expected_.size())
+      return fmt::format("{} results, expected {}", results.size(), expected_.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::optional<Tensor> tensor = as_tensor(results[i]);
+      std::string difference = compare_closely(results[i].name, tensor ? vm::Value(*tensor) : results[i].value,
+                                               expected_[i], options_.closeness);
+      if (!difference.empty()) return difference;
+    }
+    return {};
+  }
+
+  // Names the operator that makes the first NaN, where one reaches a result or --nan asks for it.
+  bool find_not_finite() {
+    auto has_nan = [](const NamedValue& result) {
+      const Tensor* tensor = result.value.get_if<Tensor>();
+      return tensor && not_finite(*tensor).starts_with("a NaN");
+    };
+    if (!options_.nan && (is_stated_ || std::ranges::none_of(results_, has_nan))) return false;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Tensor* tensor = inputs_[i].get_if<Tensor>();
+      const std::string found = tensor ? not_finite(*tensor) : "";
+      if (!found.empty()) print_message("input '{}' has {}\n", printable(infos_[i].name), found);
+    }
+    const ObservedCall* infinity = nullptr;
+    for (const ObservedCall& call : plain_.run().calls) {
+      if (call.not_finite.empty()) continue;
+      if (!call.has_nan) {
+        infinity = infinity ? infinity : &call;
+        continue;
+      }
+      out_.say("{} makes {}, and its inputs have none", plain_.place_of(call.nodes, call.kernel), call.not_finite);
+      if (const auto node = plain_.find_node(call.nodes)) write_node(*node, "--nan ");
+      return true;
+    }
+    if (infinity && options_.nan)
+      print_message("{} makes {}; no NaN comes of it\n", plain_.place_of(infinity->nodes, infinity->kernel),
+                    infinity->not_finite);
+    return false;
+  }
+
+  // Where the operators themselves differ from the reference, names the first node, or says that it is not known.
+  bool is_wrong_from_the_start() {
+    if (reference_.empty()) return false;
+    if (!reference_.named.empty() && find_node()) return true;
+    const std::string difference = difference_of_graph();
+    if (difference.empty()) return false;
+    out_.say("level: the operators in the interpreter differ as well, so no pass is to blame: {}", difference);
+    out_.say("note: the node is found where --reference has the values of nodes (docs/debug.md says how to get them)");
+    return true;
+  }
+
+  // Compares the values of the nodes, in order, with those of the reference.
+  bool find_node() {
+    const OnnxGraphNode* first = nullptr;
+    const std::vector<OnnxGraphNode>& nodes = plain_.nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const std::string difference = difference_of_node(nodes[i]);
+      if (difference.empty()) continue;
+      first = first ? first : &nodes[i];
+      const std::vector<const OnnxGraphNode*> suspects = suspects_of(nodes[i]);
+      if (suspects.size() == 1 && is_right_alone(i)) continue;
+      out_.say("first node whose values part: {}",
+               joined(suspects, [&](const OnnxGraphNode* node) { return plain_.place_of(node->name); }, " or "));
+      out_.say("level: the operator, before any pass");
+      out_.say("difference: {}", difference);
+      if (suspects.size() > 1) out_.say("note: --reference has no values of the nodes before the last of these");
+      if (suspects.size() == 1) write_node(i, "");
+      return true;
+    }
+    if (first && !difference_of_graph().empty()) {
+      out_.say("the values part first at {}, but each node by itself agrees with the reference: small errors add up",
+               plain_.place_of(first->name));
+      return true;
+    }
+    return false;
+  }
+  // Returns the node and those before it whose values the reference does not have, as far as it depends on them.
+  std::vector<const OnnxGraphNode*> suspects_of(const OnnxGraphNode& last) const {
+    std::set<std::string> open = {last.outputs.begin(), last.outputs.end()};
+    std::vector<const OnnxGraphNode*> suspects;
+    for (auto node = plain_.nodes().rbegin(); node != plain_.nodes().rend(); ++node) {
+      if (std::ranges::none_of(node->outputs, [&](const std::string& name) { return open.contains(name); })) continue;
+      suspects.insert(suspects.begin(), &*node);
+      for (const std::string& name : node->inputs) {
+        if (!reference_.named.contains(name)) open.insert(name);
+      }
+    }
+    return suspects;
+  }
+  // Returns whether the node gives the values of the reference from the values of the reference.
+  bool is_right_alone(size_t node) {
+    const std::optional<ModelCase> alone = plain_.single(node, plain_.values_with(reference_.named));
+    if (!alone) return false;
+    const std::map<std::string, vm::Value> results = results_of_operators(*alone, settings_);
+    return !results.empty() && std::ranges::all_of(results, [&](const auto& result) {
+      const Tensor* expected = find_value(reference_.named, result.first);
+      return !expected || compare_closely(result.first, result.second, *expected, options_.closeness).empty();
+    });
+  }
+  std::string difference_of_graph() {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      std::string difference =
+          compare_closely(results_[i].name, plain_.result(results_[i], i), expected_[i], options_.closeness);
+      if (!difference.empty()) return difference;
+    }
+    return {};
+  }
+  std::string difference_of_node(const OnnxGraphNode& node) {
+    for (const std::string& name : node.outputs) {
+      const Tensor* expected = find_value(reference_.named, name);
+      const vm::Value* actual = plain_.find(name);
+      if (!expected || !actual) continue;
+      std::string difference = compare_closely(name, *actual, *expected, options_.closeness);
+      if (!difference.empty()) return difference;
+    }
+    return {};
+  }
+
+  // ---- Passes and kernels
+
+  void find_pass() {
+    if (auto parting = first_parting(plain_.run(), machine_, options_.closeness)) {
+      out_.say("first node whose values part: {}", node_of(*parting));
+      out_.say("kernel: {}: {}", parting->kernel, parting->difference);
+    }
+    auto check = [&](const Program& program) {
+      const vm::Function& function = program.function(function_);
+      const vm::Value result = Session(program, {.threads = 1}).run_values(inputs_, function.name);
+      return difference_from_expected(flat_results(result, function.outputs));
+    };
+    const PassContext context = pass_context(settings_);
+    const std::vector<const Pass*> passes = passes_of(settings_, context.target);
+    CompileSettings with_folder = settings_;
+    with_folder.runner.dump_dir = options_.output;
+    std::optional<Culprit> culprit =
+        find_culprit(*module_, passes, with_folder, check, [](const std::string& line) { print_note("{}\n", line); });
+    if (!culprit) {
+      out_.say("no pass changes the results when it is run again, nor does code generation");
+      return;
+    }
+    out_.say("pass: {}", culprit->pass);
+    if (culprit->program.empty()) return report_module_pass(*culprit);
+    report_kernel(*culprit);
+  }
+
+  // Of several nodes in one kernel, names the first that goes wrong by itself too, if there is one.
+  std::string node_of(const Parting& parting) {
+    for (std::string_view name : nodes_in(parting.nodes)) {
+      const std::optional<size_t> node = plain_.find_node(name);
+      if (!node || name == parting.nodes) break;
+      const std::optional<ModelCase> alone = plain_.single(*node, plain_.values_with({}));
+      if (alone && differs_from_operators(*alone, settings_, options_.closeness))
+        return fmt::format("{}, of the nodes '{}' in one kernel", plain_.place_of(std::string(name)), parting.nodes);
+    }
+    return plain_.place_of(parting.nodes, parting.kernel);
+  }
+
+  void report_module_pass(const Culprit& culprit) {
+    if (culprit.right && culprit.wrong) {
+      const ObservedRun right = observe_ran(*culprit.right), wrong = observe_ran(*culprit.wrong);
+      if (auto parting = first_parting(right, wrong, options_.closeness))
+        out_.say("node that the pass changes: {}", plain_.place_of(parting->nodes, parting->kernel));
+    }
+    out_.say("difference: {}", culprit.difference);
+    if (plain_.onnx()) out_.write_reduced(*plain_.onnx(), settings_, options_.closeness, flags());
+    out_.say("the pass by itself: {}",
+             reproducing_command(culprit.reproducer, culprit.pass, settings_, settings_.runner));
+  }
+
+  void report_kernel(const Culprit& culprit) {
+    out_.say("tensor program: {}", culprit.program);
+    const KernelDifference found = kernel_difference(culprit);
+    if (!found.nodes.empty()) out_.say("nodes: {}", found.nodes);
+    out_.say("difference: {}", found.text.empty() ? culprit.difference : found.text);
+    if (culprit.unscheduled && !found.tensors.empty())
+      out_.write_kernel(culprit.program, *culprit.unscheduled, found.tensors, flags());
+    if (!culprit.reproducer.empty())
+      out_.say("the pass by itself: {}",
+               reproducing_command(culprit.reproducer, culprit.pass, settings_, settings_.runner));
+  }
+
+  struct KernelDifference {
+    std::string nodes, text;
+    std::vector<Tensor> tensors;  // that the kernel got and, of the run with right results, wrote
+  };
+  // Looks at the calls of the kernel in the last right run and in the first wrong one, up to the first that differs.
+  KernelDifference kernel_difference(const Culprit& culprit) const {
+    if (!culprit.right || !culprit.wrong) return {};
+    const ObservedRun right = observe_ran(*culprit.right, culprit.program),
+                      wrong = observe_ran(*culprit.wrong, culprit.program);
+    for (size_t i = 0; i < std::min(right.calls.size(), wrong.calls.size()); ++i) {
+      const std::vector<Tensor>&expected = right.calls[i].tensors, &actual = wrong.calls[i].tensors;
+      for (size_t k = 0; k < std::min(expected.size(), actual.size()); ++k) {
+        const std::string name = fmt::format("{} of '{}', call {}", name_of_tensor(culprit, k), culprit.program, i + 1);
+        std::string text = compare(name, actual[k], expected[k], 0, options_.closeness.allowed(expected[k]));
+        if (!text.empty()) return {wrong.calls[i].nodes, text, expected};
+      }
+    }
+    return {};
+  }
+  static std::string name_of_tensor(const Culprit& culprit, size_t tensor) {
+    const std::vector<Buffer> buffers =
+        culprit.unscheduled ? buffer_params(*culprit.unscheduled) : std::vector<Buffer>();
+    return tensor < buffers.size() ? buffers[tensor]->name : fmt::format("tensor {}", tensor);
+  }
+  ObservedRun observe_ran(const RanModule& ran, const std::string& kernel = "") const {
+    return observe(ran.program, ran.module, inputs_, function_, kernel);
+  }
+
+  // ---- Words and files
+
+  std::string flags() const { return tables_of(settings_).flags() + settings_.runner.flags; }
+  // Writes the node by itself, and says with which command its fault shows.
+  void write_node(size_t node, const char* flag) {
+    const std::map<std::string, vm::Value> values = plain_.values_with(reference_.named);
+    const std::optional<ModelCase> alone = plain_.single(node, values);
+    if (!alone) return;
+    out_.write_case(*alone, values);
+    out_.say("reproducer: relaxc debug {0}/model.onnx {1}--reference {0}/test_data_set_0{2}", out_.folder(), flag,
+             flags());
+  }
+
+  const DebugOptions& options_;
+  CompileSettings settings_;
+  const ReferenceValues& reference_;
+  Reproducer out_;
+  PlainModel plain_;
+  std::optional<IRModule> module_;
+  std::string function_;
+  std::vector<vm::ValueInfo> infos_;
+  std::vector<vm::Value> inputs_, expected_;
+  ObservedRun machine_;
+  std::vector<NamedValue> results_;
+  bool is_stated_ = false;  // all that is expected comes from the reference
+};
+
+int debug(const DebugOptions& options) {
+  if (options.model.ends_with(".so"))
+    throw CLI::ValidationError("debug takes a model or a text; '" + options.model + "' is machine code");
+  std::vector<std::string> paths = options.reference;
+  if (options.against != "interpreter") paths.push_back(options.against);
+  const ReferenceValues reference = read_reference_values(paths);
+  const CompileSettings settings = options.compiler.get(options.model);
+  InputOptions inputs = with_buffer_names(options.inputs, options.model);
+  DebugOptions with_names = options;
+  with_names.inputs = inputs;
+  auto work = [&](const CompileSettings& of_run) { return Microscope(with_names, of_run, reference).run(); };
+  return for_given_shapes(options.model, settings, inputs, reference.has_inputs ? reference.folder : "", work);
+}
+
+}  // namespace
+
+void add_debug(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<DebugOptions>();
+  CLI::App* command = app.add_subcommand("debug", "find the node, the pass and the kernel that make numbers wrong");
+  command->add_option("model", options->model, "the file (.onnx or .py)")->required();
+  add_inputs(*command, options->inputs);
+  command
+      ->add_option("--reference", options->reference,
+                   "right values: a folder of output_N.pb, or NAME.npy of values of the model, or an archive of them "
+                   "(.npz); repeatable (docs/debug.md)")
+      ->allow_extra_args(false)
+      ->check(CLI::ExistingPath);
+  command
+      ->add_option("--against", options->against,
+                   "what is right without --reference: interpreter, or such an archive or folder")
+      ->capture_default_str();
+  command->add_flag("--nan", options->nan, "name the operator that makes the first NaN, also one within the model");
+  add_tolerances(*command, options->closeness.rtol, options->closeness.atol);
+  command->add_option("-o,--output", options->output, "the folder for the reproducer")->capture_default_str();
+  options->compiler.add_to(*command);
+  command->footer("Example: relaxc debug model.onnx --input x=x.npy --reference values.npz");
+  command->callback([options, &exit_code] { exit_code = debug(*options); });
+}
+
+}  // namespace relaxc::tools

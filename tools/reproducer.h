@@ -1,0 +1,50 @@
+// What `relaxc debug` leaves behind: a folder with the smallest case that shows the fault, and the command to run.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx/reduce.h"
+#include "tools/compare.h"
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+class Reproducer {
+ public:
+  explicit Reproducer(std::string folder) : folder_(std::move(folder)) {}
+
+  // Prints a line of the finding, and keeps it for the folder.
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) {
+    add_line(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const std::string& folder() const { return folder_; }
+
+  // Writes model.onnx; its inputs, and its results where `results` has them, become test data in test_data_set_0.
+  void write_case(const ModelCase& model, const std::map<std::string, vm::Value>& results) const;
+  // Writes a tensor program as a text, and the tensors that it reads, in the order of its buffers, as .npy files.
+  void write_kernel(const std::string& name, const PrimFuncRef& program, const std::vector<Tensor>& tensors,
+                    const std::string& flags);
+  // Shrinks a model whose machine code and whose operators in the interpreter have different results under these
+  // settings (onnx/reduce.h), for a minute at most, and writes it. Writes nothing where they do not differ.
+  void write_reduced(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness,
+                     const std::string& flags);
+  // Writes all lines to report.txt.
+  void write() const;
+
+ private:
+  void add_line(const std::string& line);
+
+  std::string folder_, lines_;
+};
+
+// Returns whether machine code and the operators in the interpreter have different results; false where one of them
+// does not run.
+bool differs_from_operators(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness);
+
+// Returns the results of the operators in the interpreter by name; none where they do not run.
+std::map<std::string, vm::Value> results_of_operators(const ModelCase& model, const CompileSettings& settings);
+
+}  // namespace relaxc::tools
