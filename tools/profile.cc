@@ -180,6 +180,23 @@ std::string Profile::json(int64_t runs) const {
                      joined(sorted(), kernel));
 }
 
+std::vector<MeasuredCall> Profile::fastest_run(int64_t runs) const {
+  const auto count = static_cast<size_t>(std::ssize(events_) / runs);  // the runs of one program on the same inputs
+  std::span<const Event> fastest;
+  auto duration = [](std::span<const Event> run) { return run.back().end_ns - run.front().start_ns; };
+  for (size_t first = 0; count > 0 && first + count <= events_.size(); first += count) {
+    const std::span<const Event> run = std::span(events_).subspan(first, count);
+    if (fastest.empty() || duration(run) < duration(fastest)) fastest = run;
+  }
+  std::vector<MeasuredCall> calls;
+  for (const Event& event : fastest) {
+    const KernelProfile& row = rows_[event.row];
+    auto microseconds = [&](int64_t ns) { return static_cast<double>(ns - fastest.front().start_ns) / 1e3; };
+    calls.push_back({row.kernel, row.nodes, microseconds(event.start_ns), microseconds(event.end_ns)});
+  }
+  return calls;
+}
+
 std::string Profile::trace() const {
   const int64_t origin = events_.empty() ? 0 : events_.front().start_ns;
   // Thread 0 is the caller's, with whole kernels; thread 1 + w is worker w.

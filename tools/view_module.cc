@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "codegen/target.h"
+#include "ir/kernel_call.h"
+#include "ir/op_names.h"
+#include "ir/sequence.h"
+#include "ir/text/printer.h"
+#include "passes/tables.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "tir/schedule/draw.h"
+#include "tools/view.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+using NodeSet = std::unordered_set<const NodeHeader*>;
+
+// Returns "float32[n, 64]"; other types than tensors as they print.
+std::string short_type(const Type& type) {
+  const std::vector<Expr>* dims = known_shape(type);
+  const std::optional<DType> dtype = tensor_dtype(type);
+  if (dims && dtype) return fmt::format("{}[{}]", to_string(*dtype), joined(*dims, print_expr));
+  if (const TupleType* tuple = type.as<TupleType>()) return joined(tuple->items, short_type);
+  return print_type(type);
+}
+
+std::string place_text(const Binding& binding) {
+  const Span& span = span_of(binding);
+  const std::string nodes = nodes_of(span);
+  if (!nodes.empty() || !span || span.line == 0) return nodes;
+  return fmt::format("line {}", span.line);
+}
+
+std::string attributes_text(const Attrs& attrs) {
+  return joined(attrs.ordered_keys(), [&](std::string_view key) {
+    const AttrValue& value = *attrs.find(key);
+    const auto* text = value.as<std::string>();
+    return fmt::format("{}={}", key, text ? *text : to_string(value));
+  });
+}
+
+std::vector<const NodeHeader*> vars_in(const Expr& value) {
+  std::vector<const NodeHeader*> vars;
+  walk(value, [&](const Ref<Var>& var) { vars.push_back(var.get()); });
+  return vars;
+}
+
+// The graph before operators became kernels.
+class OperatorGraph {
+ public:
+  explicit OperatorGraph(const IRModule& module) {
+    for (const auto& [_, function] : module.functions) {
+      const Function* graph = function.as<Function>();
+      if (!graph) continue;
+      for_each_binding(graph->body, [&](const Binding& binding) {
+        number_.emplace(binding.var.get(), bindings_.size());
+        bindings_.push_back(binding);
+      });
+    }
+  }
+
+  // Returns the operators from which these variables are computed, in order, without those behind variables that are
+  // ends. Passes that make kernels of operators keep the variables of their results.
+  template <class IsEnd>
+  std::vector<ViewOperator> between(std::vector<const NodeHeader*> results, IsEnd is_end) const {
+    std::vector<size_t> found;
+    NodeSet seen(results.begin(), results.end());
+    while (!results.empty()) {
+      auto number = number_.find(results.back());
+      results.pop_back();
+      if (number == number_.end()) continue;
+      found.push_back(number->second);
+      for (const NodeHeader* var : vars_in(bindings_[number->second].value)) {
+        if (!is_end(var) && seen.insert(var).second) results.push_back(var);
+      }
+    }
+    std::ranges::sort(found);
+    std::vector<ViewOperator> operators;
+    for (size_t number : found) {
+      const Binding& binding = bindings_[number];
+      const Call* call = binding.value.as<Call>();
+      const std::string name = ops::short_name(op_name(binding.value));
+      if (call && !name.empty())
+        operators.push_back({name, short_type(binding.var.type()), place_text(binding), attributes_text(call->attrs)});
+    }
+    return operators;
+  }
+
+ private:
+  std::vector<Binding> bindings_;
+  std::unordered_map<const NodeHeader*, size_t> number_;  // by variable
+};
+
+// Makes the nodes of one function, whose kernels are scheduled.
+class FunctionViewer {
+ public:
+  FunctionViewer(const IRModule& module, const OperatorGraph& operators) : module_(module), operators_(operators) {}
+
+  ViewFunction run(const std::string& name, const Function& function) {
+    result_.name = name;
+    for (const VarRef& param : function.params) {
+      if (param.type().is<PrimType>()) continue;
+      add({ViewNode::Kind::kInput, param->name, short_type(param.type()), ""}, {param.get()});
+    }
+    for_each_binding(function.body, [&](const Binding& binding) { add_binding(binding); });
+    for (size_t i = 0; i < calls_.size(); ++i) add_operators(calls_[i]);
+    const Expr& body = function.body.as<SeqExpr>()->body;
+    const Tuple* tuple = body.as<Tuple>();
+    for (const Expr& value : tuple ? tuple->items : std::vector<Expr>{body}) add_result(value);
+    return std::move(result_);
+  }
+
+ private:
+  struct CallNode {
+    size_t node;
+    std::vector<const NodeHeader*> results, arguments;
+  };
+
+  size_t add(ViewNode node, const std::vector<const NodeHeader*>& vars) {
+    result_.nodes.push_back(std::move(node));
+    for (const NodeHeader* var : vars) makers_[var] = {result_.nodes.size() - 1};
+    return result_.nodes.size() - 1;
+  }
+  void add_result(const Expr& value) {
+    const Var* var = value.as<Var>();
+    ViewNode node{ViewNode::Kind::kResult, var ? var->name : "result", short_type(value.type()), ""};
+    node.inputs = makers_of(vars_in(value));
+    add(std::move(node), {});
+  }
+
+  std::vector<size_t> makers_of(const std::vector<const NodeHeader*>& vars) const {
+    std::vector<size_t> nodes;
+    for (const NodeHeader* var : vars) {
+      auto found = makers_.find(var);
+      if (found != makers_.end()) nodes.insert(nodes.end(), found->second.begin(), found->second.end());
+    }
+    std::ranges::sort(nodes);
+    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    return nodes;
+  }
+
+  void add_binding(const Binding& binding) {
+    const std::vector<const NodeHeader*> vars = vars_in(binding.value);
+    const std::optional<KernelCall> kernel = as_kernel_call(binding.value, module_);
+    const Call* call = binding.value.as<Call>();
+    // Tuples and their items, casts and other names of a value are no nodes.
+    if (!call && !binding.value.is<If>()) {
+      makers_[binding.var.get()] = makers_of(vars);
+      if (binding.value.is<TupleGetItem>()) note_item(*binding.value.as<TupleGetItem>(), binding.var.get());
+      return;
+    }
+    ViewNode node{ViewNode::Kind::kRuntime, call_name(binding, kernel), short_type(binding.var.type()),
+                  place_text(binding)};
+    if (kernel) node.kind = ViewNode::Kind::kKernel;
+    const std::string& op = op_name(binding.value);
+    if (op == ops::kReshape || op == ops::kMemoryView) node.kind = ViewNode::Kind::kView;
+    node.inputs = makers_of(vars);
+    walk(binding.value, [&](const Constant& constant) { node.weights.push_back(weight_of(constant)); });
+    const size_t number = add(std::move(node), {binding.var.get()});
+    call_of_[binding.var.get()] = calls_.size();
+    calls_.push_back({number, {binding.var.get()}, vars});
+  }
+  void note_item(const TupleGetItem& item, const NodeHeader* var) {
+    for (const NodeHeader* tuple : vars_in(item.tuple)) {
+      auto call = call_of_.find(tuple);
+      if (call != call_of_.end()) calls_[call->second].results.push_back(var);
+    }
+  }
+
+  static ViewWeight weight_of(const Constant& constant) {
+    const std::vector<int64_t> shape(constant.data.shape().begin(), constant.data.shape().end());
+    return {fmt::format("{}[{}]", to_string(constant.data.dtype()), joined(shape)), "", constant.data.bytes()};
+  }
+
+  static std::string call_name(const Binding& binding, const std::optional<KernelCall>& kernel) {
+    if (kernel) return kernel->name();
+    if (binding.value.is<If>()) return "if";
+    const Call& call = *binding.value.as<Call>();
+    if (const GlobalVar* function = call.callee.as<GlobalVar>()) return function->name;
+    const bool is_packed = op_name(binding.value) == ops::kCallPurePacked && !call.args.empty();
+    const Expr& callee = is_packed ? call.args[0] : call.callee;
+    if (const ExternFunc* external = callee.as<ExternFunc>()) return external->symbol;
+    const std::string op = ops::short_name(op_name(binding.value));
+    return op.empty() ? "call" : op;
+  }
+
+  void add_operators(const CallNode& call) {
+    const NodeSet arguments(call.arguments.begin(), call.arguments.end());
+    auto is_end = [&](const NodeHeader* var) { return arguments.contains(var) || call_of_.contains(var); };
+    result_.nodes[call.node].operators = operators_.between(call.results, is_end);
+  }
+
+  const IRModule& module_;
+  const OperatorGraph& operators_;
+  ViewFunction result_;
+  std::unordered_map<const NodeHeader*, std::vector<size_t>> makers_;  // of a variable's value: nodes
+  std::unordered_map<const NodeHeader*, size_t> call_of_;              // of a variable: the number among these
+  std::vector<CallNode> calls_;
+};
+
+// The stages of a compilation that the view shows.
+struct Stages {
+  IRModule operators;  // the graph with its layouts, and weights packed
+  IRModule fused;      // kernels before their schedules
+  IRModule scheduled;
+  codegen::KernelMap lowered;
+};
+Stages stages_of(const std::string& path, CompileSettings settings) {
+  const std::vector<std::string>& kernels = tables_of(settings).find_pipeline("kernels")->passes;
+  const auto schedule = std::ranges::find(kernels, "schedule");
+  auto run = [&](const IRModule& module, const std::string& passes) {
+    settings.passes = passes;
+    return run_pipeline(module, settings);
+  };
+  Stages stages;
+  stages.operators = run(read_scheduled_module(path, settings), "entries,simplify");
+  stages.fused = run(stages.operators, joined(std::vector(kernels.begin(), schedule), ","));
+  stages.scheduled = run(stages.fused, joined(std::vector(schedule, kernels.end()), ","));
+  stages.lowered = programs_of(run(stages.scheduled, "lower"));
+  return stages;
+}
+
+// A text that is longer is cut: a browser shows it slowly, and nobody reads it.
+constexpr size_t kLongestText = 400'000;
+std::string cut(std::string text, const std::string& level) {
+  if (text.size() <= kLongestText) return text;
+  const size_t end = text.rfind('\n', kLongestText);
+  return fmt::format("{}\n... {} more characters: relaxc compile --emit={} prints them all\n", text.substr(0, end),
+                     text.size() - end, level);
+}
+
+std::vector<ViewText> texts_of_kernel(const std::string& name, const Stages& stages, const Target& target,
+                                      const PassSettings& settings) {
+  std::vector<ViewText> texts;
+  if (const Expr* fused = stages.fused.find(name))
+    texts.push_back({"TensorIR", cut(print_function(name, *fused), "tir")});
+  const PrimFuncRef scheduled = stages.scheduled.prim_func(name);
+  texts.push_back({"scheduled", cut(print_function(name, scheduled), "tir")});
+  texts.push_back({"loops", cut(draw_loops(name, scheduled), "loops")});
+  const auto program = stages.lowered.find(name);
+  if (program == stages.lowered.end()) return texts;
+  for (const codegen::Backend::Text& level : codegen::backend_of(target).texts) {
+    if (level.level == std::string_view("asm"))
+      texts.push_back({"assembly", cut(level.print({*program}, target, settings), "asm")});
+  }
+  return texts;
+}
+
+}  // namespace
+
+View view_of_module(const std::string& path, const CompileSettings& settings) {
+  if (settings.passes != CompileSettings().passes)
+    fail({}, "relaxc view shows what the default passes make of a model; leave out --passes");
+  const Stages stages = stages_of(path, settings);
+  const Target target = pass_context(settings).target;
+  View view{is_text_path(split_text_path(path).file) ? "text" : "ONNX model", target.cpu, {}, {}, {}};
+  const OperatorGraph operators(stages.operators);
+  for (const auto& [name, function] : stages.scheduled.functions) {
+    const Function* graph = function.as<Function>();
+    if (graph) view.functions.push_back(FunctionViewer(stages.scheduled, operators).run(name, *graph));
+  }
+  auto is_entry = [](const ViewFunction& function) { return function.name == "main"; };
+  std::ranges::stable_partition(view.functions, is_entry);
+  for (const auto& [name, _] : programs_of(stages.scheduled))
+    view.kernels.emplace(name, texts_of_kernel(name, stages, target, settings));
+  return view;
+}
+
+}  // namespace relaxc::tools
