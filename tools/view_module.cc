@@ -10,6 +10,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/schedule/draw.h"
 #include "tools/view.h"
 
@@ -49,56 +50,97 @@ std::vector<const NodeHeader*> vars_in(const Expr& value) {
   return vars;
 }
 
-// The graph before operators became kernels.
-class OperatorGraph {
+// The stages of a compilation that the view shows.
+struct Stages {
+  IRModule operators;  // with their layouts, and weights packed
+  IRModule legalized;  // a kernel for each of them
+  IRModule fused;      // kernels before their schedules
+  IRModule scheduled;
+  codegen::KernelMap lowered;
+};
+
+std::vector<Binding> all_bindings(const Expr& function) {
+  std::vector<Binding> bindings;
+  if (const Function* graph = function.as<Function>())
+    for_each_binding(graph->body, [&](const Binding& binding) { bindings.push_back(binding); });
+  return bindings;
+}
+
+// The operators that each kernel computes, by the variables of the scheduled graph. Most passes keep the variables of
+// results; legalize and those behind the schedules may replace them, and keep the order of the bindings.
+class OperatorGroups {
  public:
-  explicit OperatorGraph(const IRModule& module) {
-    for (const auto& [_, function] : module.functions) {
-      const Function* graph = function.as<Function>();
-      if (!graph) continue;
-      for_each_binding(graph->body, [&](const Binding& binding) {
-        number_.emplace(binding.var.get(), bindings_.size());
-        bindings_.push_back(binding);
-      });
-    }
+  explicit OperatorGroups(const Stages& stages) : stages_(stages) {
+    for (const auto& [name, function] : stages.legalized.functions) add_operators(name, all_bindings(function));
+    for (const auto& [name, function] : stages.fused.functions) add_groups(name, all_bindings(function));
   }
 
-  // Returns the operators from which these variables are computed, in order, without those behind variables that are
-  // ends. Passes that make kernels of operators keep the variables of their results.
-  template <class IsEnd>
-  std::vector<ViewOperator> between(std::vector<const NodeHeader*> results, IsEnd is_end) const {
+  std::vector<ViewOperator> operators_of(const NodeHeader* var) const {
+    return copy_value(groups_, var).value_or(std::vector<ViewOperator>());
+  }
+
+ private:
+  void add_operators(const std::string& name, const std::vector<Binding>& bindings) {
+    const Expr* before = stages_.operators.find(name);
+    std::vector<Binding> operators = before ? all_bindings(*before) : std::vector<Binding>();
+    if (operators.size() != bindings.size()) operators = bindings;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      number_.emplace(bindings[i].var.get(), bindings_.size());
+      bindings_.push_back(bindings[i]);
+      described_.push_back(described(operators[i]));
+    }
+  }
+  ViewOperator described(const Binding& binding) const {
+    const Call* call = binding.value.as<Call>();
+    const std::optional<KernelCall> kernel = as_kernel_call(binding.value, stages_.operators);
+    return {kernel ? kernel->name() : ops::short_name(op_name(binding.value)), short_type(binding.var.type()),
+            place_text(binding), call && !kernel ? attributes_text(call->attrs) : ""};
+  }
+
+  void add_groups(const std::string& name, const std::vector<Binding>& bindings) {
+    const Expr* after = stages_.scheduled.find(name);
+    const std::vector<Binding> scheduled = after ? all_bindings(*after) : std::vector<Binding>();
+    NodeSet made;
+    for (const Binding& binding : bindings) made.insert(binding.var.get());
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      std::vector<ViewOperator> group = group_of(bindings[i], made);
+      if (scheduled.size() == bindings.size()) groups_.emplace(scheduled[i].var.get(), group);
+      groups_.emplace(bindings[i].var.get(), std::move(group));
+    }
+  }
+  // Returns the operators from which the binding's value is computed, in order, as far as no other binding makes them.
+  std::vector<ViewOperator> group_of(const Binding& binding, const NodeSet& made) const {
     std::vector<size_t> found;
-    NodeSet seen(results.begin(), results.end());
-    while (!results.empty()) {
-      auto number = number_.find(results.back());
-      results.pop_back();
+    std::vector<const NodeHeader*> open = {binding.var.get()};
+    NodeSet seen(open.begin(), open.end());
+    while (!open.empty()) {
+      const auto number = number_.find(open.back());
+      open.pop_back();
       if (number == number_.end()) continue;
       found.push_back(number->second);
       for (const NodeHeader* var : vars_in(bindings_[number->second].value)) {
-        if (!is_end(var) && seen.insert(var).second) results.push_back(var);
+        if (!made.contains(var) && seen.insert(var).second) open.push_back(var);
       }
     }
     std::ranges::sort(found);
     std::vector<ViewOperator> operators;
     for (size_t number : found) {
-      const Binding& binding = bindings_[number];
-      const Call* call = binding.value.as<Call>();
-      const std::string name = ops::short_name(op_name(binding.value));
-      if (call && !name.empty())
-        operators.push_back({name, short_type(binding.var.type()), place_text(binding), attributes_text(call->attrs)});
+      if (!described_[number].name.empty()) operators.push_back(described_[number]);
     }
     return operators;
   }
 
- private:
-  std::vector<Binding> bindings_;
-  std::unordered_map<const NodeHeader*, size_t> number_;  // by variable
+  const Stages& stages_;
+  std::vector<Binding> bindings_;  // of the legalized graph
+  std::vector<ViewOperator> described_;
+  std::unordered_map<const NodeHeader*, size_t> number_;  // of a variable's binding
+  std::unordered_map<const NodeHeader*, std::vector<ViewOperator>> groups_;
 };
 
 // Makes the nodes of one function, whose kernels are scheduled.
 class FunctionViewer {
  public:
-  FunctionViewer(const IRModule& module, const OperatorGraph& operators) : module_(module), operators_(operators) {}
+  FunctionViewer(const IRModule& module, const OperatorGroups& groups) : module_(module), groups_(groups) {}
 
   ViewFunction run(const std::string& name, const Function& function) {
     result_.name = name;
@@ -107,7 +149,6 @@ class FunctionViewer {
       add({ViewNode::Kind::kInput, param->name, short_type(param.type()), ""}, {param.get()});
     }
     for_each_binding(function.body, [&](const Binding& binding) { add_binding(binding); });
-    for (size_t i = 0; i < calls_.size(); ++i) add_operators(calls_[i]);
     const Expr& body = function.body.as<SeqExpr>()->body;
     const Tuple* tuple = body.as<Tuple>();
     for (const Expr& value : tuple ? tuple->items : std::vector<Expr>{body}) add_result(value);
@@ -115,11 +156,6 @@ class FunctionViewer {
   }
 
  private:
-  struct CallNode {
-    size_t node;
-    std::vector<const NodeHeader*> results, arguments;
-  };
-
   size_t add(ViewNode node, const std::vector<const NodeHeader*>& vars) {
     result_.nodes.push_back(std::move(node));
     for (const NodeHeader* var : vars) makers_[var] = {result_.nodes.size() - 1};
@@ -150,7 +186,6 @@ class FunctionViewer {
     // Tuples and their items, casts and other names of a value are no nodes.
     if (!call && !binding.value.is<If>()) {
       makers_[binding.var.get()] = makers_of(vars);
-      if (binding.value.is<TupleGetItem>()) note_item(*binding.value.as<TupleGetItem>(), binding.var.get());
       return;
     }
     ViewNode node{ViewNode::Kind::kRuntime, call_name(binding, kernel), short_type(binding.var.type()),
@@ -160,15 +195,8 @@ class FunctionViewer {
     if (op == ops::kReshape || op == ops::kMemoryView) node.kind = ViewNode::Kind::kView;
     node.inputs = makers_of(vars);
     walk(binding.value, [&](const Constant& constant) { node.weights.push_back(weight_of(constant)); });
-    const size_t number = add(std::move(node), {binding.var.get()});
-    call_of_[binding.var.get()] = calls_.size();
-    calls_.push_back({number, {binding.var.get()}, vars});
-  }
-  void note_item(const TupleGetItem& item, const NodeHeader* var) {
-    for (const NodeHeader* tuple : vars_in(item.tuple)) {
-      auto call = call_of_.find(tuple);
-      if (call != call_of_.end()) calls_[call->second].results.push_back(var);
-    }
+    if (kernel) node.operators = groups_.operators_of(binding.var.get());
+    add(std::move(node), {binding.var.get()});
   }
 
   static ViewWeight weight_of(const Constant& constant) {
@@ -188,38 +216,25 @@ class FunctionViewer {
     return op.empty() ? "call" : op;
   }
 
-  void add_operators(const CallNode& call) {
-    const NodeSet arguments(call.arguments.begin(), call.arguments.end());
-    auto is_end = [&](const NodeHeader* var) { return arguments.contains(var) || call_of_.contains(var); };
-    result_.nodes[call.node].operators = operators_.between(call.results, is_end);
-  }
-
   const IRModule& module_;
-  const OperatorGraph& operators_;
+  const OperatorGroups& groups_;
   ViewFunction result_;
   std::unordered_map<const NodeHeader*, std::vector<size_t>> makers_;  // of a variable's value: nodes
-  std::unordered_map<const NodeHeader*, size_t> call_of_;              // of a variable: the number among these
-  std::vector<CallNode> calls_;
 };
 
-// The stages of a compilation that the view shows.
-struct Stages {
-  IRModule operators;  // the graph with its layouts, and weights packed
-  IRModule fused;      // kernels before their schedules
-  IRModule scheduled;
-  codegen::KernelMap lowered;
-};
 Stages stages_of(const std::string& path, CompileSettings settings) {
   const std::vector<std::string>& kernels = tables_of(settings).find_pipeline("kernels")->passes;
-  const auto schedule = std::ranges::find(kernels, "schedule");
+  const auto legalize = std::ranges::find(kernels, "legalize"), schedule = std::ranges::find(kernels, "schedule");
   auto run = [&](const IRModule& module, const std::string& passes) {
     settings.passes = passes;
     return run_pipeline(module, settings);
   };
+  auto names = [](auto first, auto last) { return joined(std::vector(first, last), ","); };
   Stages stages;
-  stages.operators = run(read_scheduled_module(path, settings), "entries,simplify");
-  stages.fused = run(stages.operators, joined(std::vector(kernels.begin(), schedule), ","));
-  stages.scheduled = run(stages.fused, joined(std::vector(schedule, kernels.end()), ","));
+  stages.operators = run(read_scheduled_module(path, settings), "entries,simplify," + names(kernels.begin(), legalize));
+  stages.legalized = run(stages.operators, "legalize");
+  stages.fused = run(stages.legalized, names(legalize + 1, schedule));
+  stages.scheduled = run(stages.fused, names(schedule, kernels.end()));
   stages.lowered = programs_of(run(stages.scheduled, "lower"));
   return stages;
 }
@@ -258,10 +273,10 @@ View view_of_module(const std::string& path, const CompileSettings& settings) {
   const Stages stages = stages_of(path, settings);
   const Target target = pass_context(settings).target;
   View view{is_text_path(split_text_path(path).file) ? "text" : "ONNX model", target.cpu, {}, {}, {}};
-  const OperatorGraph operators(stages.operators);
+  const OperatorGroups groups(stages);
   for (const auto& [name, function] : stages.scheduled.functions) {
     const Function* graph = function.as<Function>();
-    if (graph) view.functions.push_back(FunctionViewer(stages.scheduled, operators).run(name, *graph));
+    if (graph) view.functions.push_back(FunctionViewer(stages.scheduled, groups).run(name, *graph));
   }
   auto is_entry = [](const ViewFunction& function) { return function.name == "main"; };
   std::ranges::stable_partition(view.functions, is_entry);

@@ -200,19 +200,18 @@ class GraphCanvas {
   }
   drawTexts(box, left) {
     const {node, top, height} = box, context = this.context, inner = kBox.width - 24, isSmall = this.transform.k < 0.5;
-    this.text(node.title, left + 14, top + 17, inner, "ink", "600 13px system-ui, 'DejaVu Sans', sans-serif");
+    const plain = "12px system-ui, 'DejaVu Sans', sans-serif", right = left + kBox.width - 10;
+    const weights = isSmall || !node.weightsText ? 0 : this.text(node.weightsText, right, top + 17, inner / 2, "faint", plain, "right") + 10;
+    this.text(node.title, left + 14, top + 17, inner - weights, "ink", "600 13px system-ui, 'DejaVu Sans', sans-serif");
     if (isSmall) return;
-    const plain = "12px system-ui, 'DejaVu Sans', sans-serif";
     node.operators.slice(0, kBox.mostRows).forEach((operator, i) => {
       const y = top + kBox.head + 12 + i * kBox.row;
       const used = this.text(operator.label, left + 14, y, inner * 0.62, "ink", plain);
-      this.text(operator.place, left + kBox.width - 10, y, inner - used - 14, "faint", plain, "right");
+      this.text(operator.place, right, y, inner - used - 14, "faint", plain, "right");
     });
     if (node.operators.length > kBox.mostRows)
       this.text(`… ${node.operators.length - kBox.mostRows} more`, left + 14, top + kBox.head + 12 + kBox.mostRows * kBox.row, inner, "faint", plain);
-    const foot = top + height - 7, weights = node.weightsText;
-    const used = weights ? this.text(weights, left + kBox.width - 10, foot, inner * .5, "faint", plain, "right") : 0;
-    this.text(node.type, left + 14, foot, inner - used - 10, "faint", "11px ui-monospace, 'DejaVu Sans Mono', monospace");
+    this.text(node.type, left + 14, top + height - 7, inner, "faint", "11px ui-monospace, 'DejaVu Sans Mono', monospace");
   }
   // Draws a text that is cut to the width; returns the width that it takes.
   text(text, x, y, width, colorName, font, align = "left") {

@@ -3,11 +3,11 @@
 // that no edge crosses a box. Everything is linear in the graph but for the search of free lanes.
 "use strict";
 
-const kBox = {width: 320, head: 26, row: 17, foot: 20, gapX: 28, gapY: 34, lane: 12, mostRows: 8};
+const kBox = {width: 350, head: 26, row: 17, foot: 20, gapX: 28, gapY: 34, lane: 12, mostRows: 8};
 
 function heightOf(node) {
   const rows = Math.min(node.operators.length, kBox.mostRows) + (node.operators.length > kBox.mostRows ? 1 : 0);
-  return kBox.head + rows * kBox.row + (node.type || node.weights.length ? kBox.foot : 6);
+  return kBox.head + rows * kBox.row + (node.type ? kBox.foot : 6);
 }
 
 function layersOf(nodes) {

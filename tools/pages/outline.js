@@ -8,7 +8,7 @@ class Outline {
   constructor(place, onChoose, onSearch) {
     this.onChoose = onChoose;
     this.onSearch = onSearch;
-    this.input = element("input", {type: "search", placeholder: "Search names, operators, shapes, layouts ( / )",
+    this.input = element("input", {type: "search", placeholder: "Search ( / )", title: "words of names, operators, shapes, layouts, ONNX nodes",
       role: "combobox", "aria-label": "search the graph", "aria-controls": "rows", "aria-expanded": "true"});
     this.count = element("div", {className: "count", role: "status"});
     this.rows = element("div", {className: "rows", id: "rows", role: "listbox", "aria-label": "nodes"});

@@ -24,7 +24,7 @@
   };
   const pair = element("div", {className: "pair"});
   page.append(pair);
-  const left = section("Roofline", "A circle is a kernel, its area the time of a run. On a roof it is as fast as the machine allows."),
+  const left = section("Roofline", "A circle is a kernel, its area its time. On a roof it is at the machine's limit."),
         right = section("Time by kernel", "Dark: the least time that the machine allows. Click one to find it everywhere.");
   pair.append(left, right);
   const charts = [];

@@ -24,7 +24,7 @@
       operator.label = layout ? `${operator.name}  ${layout[1]}` : operator.name;
     }
     const bytes = d3.sum(node.weights, weight => weight.bytes);
-    node.weightsText = node.weights.length ? `weights ${format.bytes(bytes)}` : "";
+    node.weightsText = node.weights.length ? `${format.bytes(bytes)} of weights` : "";
   }
   data.functions.forEach(({nodes}) => nodes.forEach(prepare));
 
@@ -43,7 +43,7 @@
     element("button", {title: "zoom in (+)", "aria-label": "zoom in", onclick: () => zoomBy(1.4)}, "+"),
     element("button", {title: "zoom out (-)", "aria-label": "zoom out", onclick: () => zoomBy(1 / 1.4)}, "−"),
     element("button", {title: "show all (0)", onclick: () => canvas.all()}, "all"),
-    element("button", {title: "to the top (Home)", "aria-label": "to the top", onclick: () => canvas.home()}, "⤒")), status);
+    element("button", {title: "to the top (Home)", onclick: () => canvas.home()}, "top"), status));
 
   function choose(number) {
     canvas.selected = number;
