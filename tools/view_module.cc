@@ -248,13 +248,19 @@ std::string cut(std::string text, const std::string& level) {
                      text.size() - end, level);
 }
 
+// Prints the program without the imports and the module's head, which are the same for all.
+std::string program_text(const std::string& name, const Expr& program) {
+  const std::string text = print_function(name, program);
+  const size_t begin = text.find("@T.prim_func");
+  return cut(begin == std::string::npos ? text : text.substr(begin), "tir");
+}
+
 std::vector<ViewText> texts_of_kernel(const std::string& name, const Stages& stages, const Target& target,
                                       const PassSettings& settings) {
   std::vector<ViewText> texts;
-  if (const Expr* fused = stages.fused.find(name))
-    texts.push_back({"TensorIR", cut(print_function(name, *fused), "tir")});
+  if (const Expr* fused = stages.fused.find(name)) texts.push_back({"TensorIR", program_text(name, *fused)});
   const PrimFuncRef scheduled = stages.scheduled.prim_func(name);
-  texts.push_back({"scheduled", cut(print_function(name, scheduled), "tir")});
+  texts.push_back({"scheduled", program_text(name, scheduled)});
   texts.push_back({"loops", cut(draw_loops(name, scheduled), "loops")});
   const auto program = stages.lowered.find(name);
   if (program == stages.lowered.end()) return texts;

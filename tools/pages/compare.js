@@ -17,7 +17,7 @@
       tile(`${format.time(a.kernels_us)} / ${format.time(b.kernels_us)}`, "in kernels, A / B"),
       tile(`${a.limit_ms.toPrecision(3)} / ${b.limit_ms.toPrecision(3)} ms`, "the machine's limit, A / B")));
   const differing = data.settings.filter(setting => setting.a !== setting.b);
-  if (differing.length) page.append(element("p", {className: "slower"}, `Measured under different conditions: ${differing.map(setting => `${setting.name} ${setting.a} and ${setting.b}`).join("; ")}.`));
+  if (differing.length) page.append(element("p", {className: "slower", style: "margin-top: 10px"}, `Measured under different conditions: ${differing.map(setting => `${setting.name} ${setting.a} and ${setting.b}`).join("; ")}.`));
 
   const section = (title, text) => {
     const made = element("section", {}, element("h2", {}, title), element("p", {className: "faint"}, text));

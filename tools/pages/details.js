@@ -23,6 +23,7 @@ class Details {
       ...this.section("Nodes of the model", node.place && element("div", {}, node.place)),
       ...this.section("Operators in it", this.operatorTable(node)),
       ...this.section("Weights", this.weightTable(node)),
+      this.texts = element("div", {}),
       ...this.section("Comes from", this.links(node.inputs)),
       ...this.section("Goes to", this.links(box.users.map(user => user.number))));
     this.showTexts(node.kind === "kernel" ? node.name : functionName);
@@ -41,7 +42,7 @@ class Details {
   operatorTable(node) {
     if (!node.operators.length) return null;
     const cell = (name, ...children) => element("td", {className: name}, ...children);
-    return element("table", {}, ...node.operators.map(operator => element("tr", {},
+    return element("table", {className: "operators"}, ...node.operators.map(operator => element("tr", {},
       cell("", element("b", {}, operator.name), element("div", {className: "faint"}, operator.place)),
       cell("mono", operator.type, operator.attributes && element("div", {className: "faint"}, operator.attributes)))));
   }
@@ -60,6 +61,7 @@ class Details {
   }
 
   async showTexts(name) {
+    const place = this.texts;  // of this node: another may be chosen before the texts are read
     const tabs = element("div", {className: "tabs", role: "tablist"});
     const code = element("pre", {className: "code", tabIndex: 0});
     const texts = (await readTexts())[name];
@@ -71,8 +73,7 @@ class Details {
       for (const button of tabs.children) button.setAttribute("aria-selected", String(button.textContent === title));
     };
     tabs.append(...titles.map(title => element("button", {role: "tab", onclick: () => choose(title)}, title)));
-    this.panel.querySelectorAll(".tabs, .code").forEach(old => old.remove());
-    this.panel.append(tabs, code);
+    place.replaceChildren(tabs, code);
     choose(titles.includes(this.tab) ? this.tab : titles[0]);
   }
 }

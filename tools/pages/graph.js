@@ -48,16 +48,13 @@ class GraphCanvas {
       this.colors[name] = color(name);
     if (!this.graph) return;
     this.drawStrip();
-    this.draw();
+    this.drawNow();  // a canvas of a new size is empty
   }
   moveTo(transform) { d3.select(this.canvas).call(this.zoom.transform, transform); }
   // Shows the graph from its top, at a size that can be read.
   home() {
-    const {left, right, height} = this.graph;
-    const all = Math.min(this.width / (right - left + 60), this.height / (height + 60));
-    const scale = Math.min(1, Math.max(all, 0.75));
-    const x = right - left > this.width / scale ? this.graph.boxes[0] ? this.graph.boxes[0].x : 0 : (left + right) / 2;
-    this.moveTo(d3.zoomIdentity.translate(this.width / 2 - x * scale, 24).scale(scale));
+    const first = this.graph.boxes[0], scale = 0.9;
+    this.moveTo(d3.zoomIdentity.translate(this.width / 2 - (first ? first.x : 0) * scale, 24).scale(scale));
   }
   all() {
     const {left, right, height} = this.graph;
@@ -68,9 +65,13 @@ class GraphCanvas {
     const box = this.graph.boxes[number], scale = Math.max(this.transform.k, 0.75);
     this.moveTo(d3.zoomIdentity.translate(this.width / 2 - box.x * scale, this.height / 2 - (box.top + box.height / 2) * scale).scale(scale));
   }
+  // Goes to the part of the graph that the strip has at this height.
   jump(y) {
-    const at = y / this.height * this.graph.height, k = this.transform.k;
-    this.moveTo(d3.zoomIdentity.translate(this.transform.x, this.height / 2 - at * k).scale(k));
+    const {layers, columns, left} = this.graph, flow = y / this.height * this.graph.flow, k = this.transform.k;
+    const layer = layers[Math.max(0, d3.bisector(other => other.flow).right(layers, flow) - 1)];
+    const at = layer.top + flow - layer.flow, isFolded = columns.length > 1;
+    const x = isFolded ? this.width / 2 - (columns[layer.column].x + left + kBox.width / 2) * k : this.transform.x;
+    this.moveTo(d3.zoomIdentity.translate(x, this.height / 2 - at * k).scale(k));
   }
   onKey(event) {
     const moves = {ArrowUp: [0, 80], ArrowDown: [0, -80], ArrowLeft: [80, 0], ArrowRight: [-80, 0],
@@ -85,21 +86,24 @@ class GraphCanvas {
     event.preventDefault();
   }
 
-  // Returns the layers from `top` to `bottom`, in the graph's coordinates.
-  visibleLayers(top, bottom) {
-    const {layers} = this.graph;
-    const first = d3.bisector(layer => layer.bottom).left(layers, top);
-    const last = d3.bisector(layer => layer.top).right(layers, bottom);
-    return [Math.max(0, first - 1), Math.min(layers.length, last + 1)];
+  // Calls the function on each layer that is in the rectangle, in the graph's coordinates.
+  eachLayer({left, right, top, bottom}, call) {
+    const {layers, columns, left: edge} = this.graph, wide = (columns.length > 1 ? columns[1].x : Infinity);
+    for (const column of columns) {
+      if (column.x + edge > right || column.x + edge + wide < left) continue;
+      let l = d3.bisector(layer => layer.bottom).left(layers, top - kBox.gapY, column.first, column.last);
+      for (; l < column.last && layers[l].top < bottom + kBox.gapY; ++l) call(layers[l]);
+    }
   }
   boxAt(px, py) {
-    const [x, y] = this.transform.invert([px, py]), [first, last] = this.visibleLayers(y, y);
-    for (let l = first; l < last; ++l) {
-      for (const box of this.graph.layers[l].boxes) {
-        if (Math.abs(x - box.x) <= kBox.width / 2 && y >= box.top && y <= box.top + box.height) return box.number;
+    const [x, y] = this.transform.invert([px, py]);
+    let found = null;
+    this.eachLayer({left: x, right: x, top: y, bottom: y}, layer => {
+      for (const box of layer.boxes) {
+        if (Math.abs(x - box.x) <= kBox.width / 2 && y >= box.top && y <= box.top + box.height) found = box.number;
       }
-    }
-    return null;
+    });
+    return found;
   }
 
   // ---- Drawing
@@ -115,17 +119,54 @@ class GraphCanvas {
     context.save();
     context.translate(x, y);
     context.scale(k, k);
-    const top = -y / k, bottom = (this.height - y) / k, [first, last] = this.visibleLayers(top, bottom);
-    this.left = -x / k;
-    this.rightEdge = (this.width - x) / k;
-    this.drawn = 0;
-    this.drawLanes(top, bottom);
-    for (let l = first; l < last; ++l) this.graph.layers[l].boxes.forEach(box => this.drawEdges(box));
-    for (let l = first; l < last; ++l) this.graph.layers[l].boxes.forEach(box => this.drawBox(box));
+    this.shown = {left: -x / k, right: (this.width - x) / k, top: -y / k, bottom: (this.height - y) / k};
+    const layers = [];
+    this.eachLayer(this.shown, layer => layers.push(layer));
+    if (k < 0.15) {
+      this.drawFar(layers);
+    } else {
+      this.drawLanes(this.shown);
+      for (const layer of layers) layer.boxes.forEach(box => this.drawEdges(box));
+      for (const layer of layers) layer.boxes.forEach(box => this.drawBox(box));
+    }
     context.restore();
-    const scale = this.height / this.graph.height;
-    this.window.style.top = `${Math.max(0, top * scale)}px`;
-    this.window.style.height = `${Math.max(4, (Math.min(bottom, this.graph.height) - Math.max(top, 0)) * scale)}px`;
+    this.showWindow(layers);
+  }
+  // Draws thousands of boxes as rectangles, with one path for each colour, and the lanes as one path: a path for each
+  // box would take too long for a smooth movement.
+  drawFar(layers) {
+    const context = this.context, {k} = this.transform, paths = {};
+    const add = (color, box, margin = 0) => {
+      paths[color] = paths[color] || new Path2D();
+      paths[color].rect(box.x - kBox.width / 2 - margin, box.top - margin, kBox.width + 2 * margin, box.height + 2 * margin);
+    };
+    const lines = new Path2D();
+    for (const {pieces} of this.graph.spans) {
+      for (const {x, top, bottom} of pieces) lines.rect(x, top, 0, bottom - top);
+    }
+    context.strokeStyle = this.colors.line;
+    context.lineWidth = 0.6 / k;
+    context.stroke(lines);
+    for (const layer of layers) {
+      for (const box of layer.boxes) {
+        const isMarked = box.number === this.selected || this.found.has(box.number);
+        add(isMarked ? this.colors.ink : this.colorOf(box.node), box, isMarked ? 1 / k : 0);
+      }
+    }
+    for (const [color, path] of Object.entries(paths)) {
+      context.globalAlpha = this.found.size && color !== this.colors.ink ? 0.35 : 1;
+      context.fillStyle = color;
+      context.fill(path);
+    }
+    context.globalAlpha = 1;
+  }
+  // Marks in the strip which part of the graph the window shows.
+  showWindow(layers) {
+    const {flow, columns} = this.graph, scale = this.height / flow;
+    let first = d3.min(layers, layer => layer.flow) || 0, last = d3.max(layers, layer => layer.flow + layer.bottom - layer.top) || 0;
+    if (columns.length === 1) [first, last] = [Math.max(0, this.shown.top), Math.min(flow, this.shown.bottom)];
+    this.window.style.top = `${first * scale}px`;
+    this.window.style.height = `${Math.max(4, (last - first) * scale)}px`;
   }
 
   edgeStyle(from, to) {
@@ -141,28 +182,44 @@ class GraphCanvas {
     this.context.bezierCurveTo(x0, middle, x1, middle, x1, y1);
     this.context.stroke();
   }
-  drawLanes(top, bottom) {
-    for (const span of this.graph.spans) {
-      const from = span.box.top + span.box.height;
-      if (span.bottom < top || from > bottom) continue;
-      const chosen = span.box.users.some(user => user.number === this.selected && user.layer > span.box.layer + 1);
-      this.edgeStyle(span.box.number, chosen ? this.selected : null);
-      this.curve(span.box.x, from, span.x, Math.max(span.top, from + 8));
-      this.context.beginPath();
-      this.context.moveTo(span.x, Math.max(span.top, from + 8));
-      this.context.lineTo(span.x, span.bottom);
-      this.context.stroke();
+  drawLanes({left, right, top, bottom}) {
+    const context = this.context;
+    for (const {box, pieces} of this.graph.spans) {
+      const from = box.top + box.height, [start] = pieces;
+      const chosen = box.users.some(user => user.number === this.selected && user.layer > box.layer + 1);
+      this.edgeStyle(box.number, chosen ? this.selected : null);
+      pieces.forEach((piece, i) => {
+        if (piece.x < left - kBox.width || piece.x > right + kBox.width || piece.bottom < top || piece.top - kBox.gapY > bottom) return;
+        if (i === 0 && start.top > from - kBox.gapY) this.curve(box.x, from, piece.x, Math.max(piece.top, from + 8));
+        context.beginPath();
+        context.moveTo(piece.x, i === 0 && start.top > from - kBox.gapY ? Math.max(piece.top, from + 8) : piece.top);
+        context.lineTo(piece.x, piece.bottom);
+        context.stroke();
+        if (i > 0) this.toNextColumn(pieces[i - 1].x, pieces[i - 1].bottom, piece.x, piece.top);
+      });
+      if (start.top <= from - kBox.gapY) this.toNextColumn(box.x, from, start.x, start.top);
     }
+  }
+  // Draws a line from the bottom of a column through the gutter to the top of the next one.
+  toNextColumn(x0, y0, x1, y1) {
+    const {columns, left} = this.graph, column = columns.find(other => other.x + left > x0) || columns[columns.length - 1];
+    const gutter = column.x + left - kBox.gutter / 2, context = this.context;
+    context.beginPath();
+    context.moveTo(x0, y0);
+    for (const [x, y] of [[x0, y0 + 10], [gutter, y0 + 10], [gutter, y1 - 10], [x1, y1 - 10], [x1, y1]]) context.lineTo(x, y);
+    context.stroke();
   }
   drawEdges(box) {
     for (const number of box.node.inputs) {
       const from = this.graph.boxes[number];
       this.edgeStyle(number, box.number);
-      if (box.layer === from.layer + 1) {
+      const {layers, columns} = this.graph, {column} = layers[box.layer];
+      if (box.layer > from.layer + 1) {
+        this.curve(from.lane.right + columns[column].x, box.top - kBox.gapY / 2, box.x, box.top);
+      } else if (layers[from.layer].column === column) {
         this.curve(from.x, from.top + from.height, box.x, box.top);
-      } else if (from.lane) {
-        const y = box.top - kBox.gapY / 2;
-        this.curve(from.lane.x, Math.min(y, box.top - 14), box.x, box.top);
+      } else {
+        this.toNextColumn(from.x, from.top + from.height, box.x, box.top);
       }
       if (this.transform.k > 0.4) this.arrow(box.x, box.top);
     }
@@ -184,8 +241,7 @@ class GraphCanvas {
   }
   drawBox(box) {
     const {x, top, height, node} = box, context = this.context, left = x - kBox.width / 2, k = this.transform.k;
-    if (left > this.rightEdge || left + kBox.width < this.left) return;
-    ++this.drawn;
+    if (left > this.shown.right || left + kBox.width < this.shown.left) return;
     const isChosen = box.number === this.selected, isFound = this.found.has(box.number);
     context.fillStyle = isFound || isChosen ? this.colors["accent-soft"] : this.colors.panel;
     context.strokeStyle = isChosen || isFound ? this.colors.accent : this.colors.line;
@@ -201,8 +257,7 @@ class GraphCanvas {
   drawTexts(box, left) {
     const {node, top, height} = box, context = this.context, inner = kBox.width - 24, isSmall = this.transform.k < 0.5;
     const plain = "12px system-ui, 'DejaVu Sans', sans-serif", right = left + kBox.width - 10;
-    const weights = isSmall || !node.weightsText ? 0 : this.text(node.weightsText, right, top + 17, inner / 2, "faint", plain, "right") + 10;
-    this.text(node.title, left + 14, top + 17, inner - weights, "ink", "600 13px system-ui, 'DejaVu Sans', sans-serif");
+    this.text(node.title, left + 14, top + 17, inner, "ink", "600 13px system-ui, 'DejaVu Sans', sans-serif");
     if (isSmall) return;
     node.operators.slice(0, kBox.mostRows).forEach((operator, i) => {
       const y = top + kBox.head + 12 + i * kBox.row;
@@ -211,7 +266,8 @@ class GraphCanvas {
     });
     if (node.operators.length > kBox.mostRows)
       this.text(`… ${node.operators.length - kBox.mostRows} more`, left + 14, top + kBox.head + 12 + kBox.mostRows * kBox.row, inner, "faint", plain);
-    this.text(node.type, left + 14, top + height - 7, inner, "faint", "11px ui-monospace, 'DejaVu Sans Mono', monospace");
+    const foot = top + height - 7, used = node.weightsText ? this.text(node.weightsText, right, foot, inner / 2, "faint", plain, "right") + 10 : 0;
+    this.text(node.type, left + 14, foot, inner - used, "faint", "11px ui-monospace, 'DejaVu Sans Mono', monospace");
   }
   // Draws a text that is cut to the width; returns the width that it takes.
   text(text, x, y, width, colorName, font, align = "left") {
@@ -231,13 +287,14 @@ class GraphCanvas {
   }
 
   drawStrip() {
-    const context = this.strip.getContext("2d"), scale = this.height / this.graph.height;
-    const {left, right} = this.graph, wide = 20 / Math.max(1, right - left);
+    const context = this.strip.getContext("2d"), scale = this.height / this.graph.flow;
     context.clearRect(0, 0, 26, this.height);
-    for (const box of this.graph.boxes) {
-      context.fillStyle = this.found.has(box.number) ? this.colors.accent : this.colorOf(box.node);
-      const w = Math.max(3, kBox.width * wide);
-      context.fillRect(3 + (box.x - left) * wide - w / 2, box.top * scale, w, Math.max(1, box.height * scale - 1));
+    for (const layer of this.graph.layers) {
+      const wide = 20 / layer.boxes.length;
+      layer.boxes.forEach((box, i) => {
+        context.fillStyle = this.found.has(box.number) ? this.colors.ink : this.colorOf(box.node);
+        context.fillRect(3 + i * wide, layer.flow * scale, Math.max(1, wide - 1), Math.max(1, box.height * scale - 1));
+      });
     }
   }
 }

@@ -1,13 +1,14 @@
 // Where the boxes of a graph lie. Networks are long and narrow: each box is in the layer behind the last of those on
 // which it depends, layers lie below each other, and an edge that passes layers runs in a lane beside their boxes, so
-// that no edge crosses a box. Everything is linear in the graph but for the search of free lanes.
+// that no edge crosses a box. A long graph is folded into columns, as text is in a newspaper, so that a window shows
+// the whole of it. Everything is linear in the graph but for the search of free lanes.
 "use strict";
 
-const kBox = {width: 350, head: 26, row: 17, foot: 20, gapX: 28, gapY: 34, lane: 12, mostRows: 8};
+const kBox = {width: 350, head: 26, row: 17, foot: 20, gapX: 28, gapY: 34, lane: 12, mostRows: 8, gutter: 90, longest: 9000};
 
 function heightOf(node) {
   const rows = Math.min(node.operators.length, kBox.mostRows) + (node.operators.length > kBox.mostRows ? 1 : 0);
-  return kBox.head + rows * kBox.row + (node.type ? kBox.foot : 6);
+  return kBox.head + rows * kBox.row + (node.type || node.weights.length ? kBox.foot : 6);
 }
 
 function layersOf(nodes) {
@@ -33,7 +34,8 @@ function placeLayer(layer, boxes) {
   for (const item of order) item.box.x += shift;
 }
 
-// Gives each box whose result is used behind the next layer a lane down to the last use.
+// Gives each box whose result is used behind the next layer a lane down to the last use: its distance from the right
+// edge of the layers beside it.
 function placeLanes(boxes, layers) {
   const spans = [];
   for (const box of boxes) {
@@ -48,18 +50,37 @@ function placeLanes(boxes, layers) {
     while (number < lanes.length && lanes[number].some(meets)) ++number;
     if (number === lanes.length) lanes.push([]);
     lanes[number].push(span);
-    let right = 0;
-    for (let l = span.first; l <= span.last; ++l) right = Math.max(right, layers[l].right);
-    span.x = right + 22 + number * kBox.lane;
-    span.top = layers[span.first].top - kBox.gapY / 2;
-    span.bottom = layers[span.last + 1].top - kBox.gapY / 2;
+    span.right = 0;
+    for (let l = span.first; l <= span.last; ++l) span.right = Math.max(span.right, layers[l].right);
+    span.right += 22 + number * kBox.lane;
     span.box.lane = span;
   }
   return spans;
 }
 
-// Returns {boxes, layers, spans, width, height}: a box has its center x, and top, height and layer; a layer has top,
-// bottom and its boxes.
+// Cuts the layers into columns of about one height and moves each to its place. Returns the columns: their layers
+// [first, last), left and right edge, and `x`, by which everything in them has moved.
+function foldLayers(layers, width, height) {
+  const step = width + kBox.gutter;
+  const count = height <= kBox.longest ? 1 : Math.max(1, Math.ceil(Math.sqrt(height * 1.7 / step)));
+  const columns = [];
+  let first = 0;
+  for (let c = 0; c < count && first < layers.length; ++c) {
+    const start = layers[first].flow, x = c * step;
+    let last = first;
+    while (last < layers.length && (c + 1 === count || last === first || layers[last].flow - start < height / count)) ++last;
+    for (let l = first; l < last; ++l) {
+      Object.assign(layers[l], {column: c, top: layers[l].flow - start, bottom: layers[l].bottom - start});
+      for (const box of layers[l].boxes) Object.assign(box, {top: layers[l].top, x: box.x + x});
+    }
+    columns.push({first, last, x});
+    first = last;
+  }
+  return columns;
+}
+
+// Returns {boxes, layers, spans, columns, left, right, height, flow}: a box has its center x, and top, height and layer; a
+// layer has top, bottom, its boxes, and `flow`, its top as if all were one column of the height `flow`.
 function layoutGraph(nodes) {
   const layerOf = layersOf(nodes);
   const boxes = nodes.map((node, i) => ({node, number: i, layer: layerOf[i], height: heightOf(node), users: [], x: 0}));
@@ -71,15 +92,29 @@ function layoutGraph(nodes) {
   let top = 0;
   for (const layer of layers) {
     placeLayer(layer.boxes, boxes);
-    layer.top = top;
+    layer.flow = top;
     layer.bottom = top + (d3.max(layer.boxes, box => box.height) || 0);
     layer.left = (d3.min(layer.boxes, box => box.x) || 0) - kBox.width / 2;
     layer.right = (d3.max(layer.boxes, box => box.x) || 0) + kBox.width / 2;
-    for (const box of layer.boxes) box.top = top;
     top = layer.bottom + kBox.gapY;
   }
   const spans = placeLanes(boxes, layers);
   const left = d3.min(layers, layer => layer.left) || 0;
-  const right = Math.max(d3.max(layers, layer => layer.right) || 0, d3.max(spans, span => span.x) || 0);
-  return {boxes, layers, spans, left, right, height: Math.max(1, top - kBox.gapY)};
+  const right = Math.max(d3.max(layers, layer => layer.right) || 0, d3.max(spans, span => span.right) || 0);
+  const columns = foldLayers(layers, right - left, top);
+  for (const span of spans) span.pieces = piecesOf(span, layers, columns);
+  const height = d3.max(layers, layer => layer.bottom) || 1;
+  return {boxes, layers, spans, columns, left, right: right + (columns.length ? columns[columns.length - 1].x : 0), height, flow: Math.max(1, top - kBox.gapY)};
+}
+
+// Returns the vertical lines of a lane, one in each column that it passes.
+function piecesOf(span, layers, columns) {
+  const pieces = [];
+  for (let c = layers[span.first].column; c <= layers[span.last + 1].column; ++c) {
+    const column = columns[c], isFirst = c === layers[span.first].column, isLast = c === layers[span.last + 1].column;
+    pieces.push({x: span.right + column.x,
+      top: (isFirst ? layers[span.first].top : 0) - kBox.gapY / 2,
+      bottom: (isLast ? layers[span.last + 1].top : layers[column.last - 1].bottom + kBox.gapY) - kBox.gapY / 2});
+  }
+  return pieces;
 }

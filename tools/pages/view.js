@@ -14,15 +14,18 @@
   page.className = "view";
   page.append(header, outlinePlace, stage, panel);
 
+  // Returns "NCHW → NCHW16c", the layouts of an operator's image and result, or one of them where they are equal.
+  function layoutText(attributes) {
+    const layout = key => (new RegExp(`\\b${key}=([A-Za-z0-9]+)`).exec(attributes) || ["", ""])[1];
+    const from = layout("data_layout") || layout("layout") || layout("src_layout"), to = layout("out_layout") || layout("dst_layout");
+    return from && to && from !== to ? `${from} → ${to}` : from || to;
+  }
   // Adds what boxes, rows and the search show of a node.
   function prepare(node) {
     const names = node.operators.map(operator => operator.name).join(" ");
     node.work = node.kind === "view" ? "movement" : workOf(names || node.name.replace(/^fused_/, ""));
     node.title = node.kind === "input" ? `input ${node.name}` : node.kind === "result" ? `result ${node.name}` : node.name;
-    for (const operator of node.operators) {
-      const layout = /(?:data_layout|dst_layout|out_layout)=([A-Za-z0-9]+)/.exec(operator.attributes);
-      operator.label = layout ? `${operator.name}  ${layout[1]}` : operator.name;
-    }
+    for (const operator of node.operators) operator.label = [operator.name, layoutText(operator.attributes)].join("  ");
     const bytes = d3.sum(node.weights, weight => weight.bytes);
     node.weightsText = node.weights.length ? `${format.bytes(bytes)} of weights` : "";
   }
