@@ -194,14 +194,23 @@ class FunctionViewer {
     const std::string& op = op_name(binding.value);
     if (op == ops::kReshape || op == ops::kMemoryView) node.kind = ViewNode::Kind::kView;
     node.inputs = makers_of(vars);
-    walk(binding.value, [&](const Constant& constant) { node.weights.push_back(weight_of(constant)); });
+    walk(binding.value, [&](const Ref<Constant>& constant) { node.weights.push_back(weight_of(constant)); });
     if (kernel) node.operators = groups_.operators_of(binding.var.get());
     add(std::move(node), {binding.var.get()});
   }
 
-  static ViewWeight weight_of(const Constant& constant) {
-    const std::vector<int64_t> shape(constant.data.shape().begin(), constant.data.shape().end());
-    return {fmt::format("{}[{}]", to_string(constant.data.dtype()), joined(shape)), "", constant.data.bytes()};
+  // Returns the name in "model.onnx: initializer 'w'", the importer's place of a weight; "" for one that a pass has
+  // made of others.
+  static std::string name_of_weight(const Span& span) {
+    constexpr std::string_view kHead = ": initializer '";
+    const std::string place = span ? span.origin->file : "";
+    const size_t at = place.find(kHead);
+    return at == std::string::npos ? "" : place.substr(at + kHead.size(), place.size() - at - kHead.size() - 1);
+  }
+  static ViewWeight weight_of(const Ref<Constant>& constant) {
+    const Tensor& data = constant->data;
+    return {fmt::format("{}[{}]", to_string(data.dtype()), joined(data.shape())), name_of_weight(constant.span()),
+            data.bytes()};
   }
 
   static std::string call_name(const Binding& binding, const std::optional<KernelCall>& kernel) {

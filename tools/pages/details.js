@@ -17,6 +17,7 @@ class Details {
     this.panel.scrollTop = 0;
     this.panel.replaceChildren(
       element("button", {className: "close", "aria-label": "close", onclick: () => this.onChoose(null)}, "✕"),
+      element("button", {className: "close", onclick: () => this.panel.classList.toggle("wide")}, "wider"),
       element("h2", {}, node.name),
       element("div", {className: "faint"}, this.subtitle(node)),
       ...this.section("Result", node.type && element("div", {className: "mono"}, node.type)),

@@ -14,7 +14,11 @@ class GraphCanvas {
     this.transform = d3.zoomIdentity;
     this.selected = null;
     this.found = new Set();  // what the search found
-    this.zoom = d3.zoom().scaleExtent([0.001, 3]).on("zoom", () => { this.transform = d3.event.transform; this.draw(); });
+    this.zoom = d3.zoom().scaleExtent([0.001, 3]).on("zoom", () => {
+      this.transform = d3.event.transform;
+      this.showsAll = false;
+      this.draw();
+    });
     d3.select(this.canvas).call(this.zoom).on("dblclick.zoom", null);
     this.canvas.addEventListener("click", event => this.onSelect(this.boxAt(event.offsetX, event.offsetY)));
     this.canvas.addEventListener("keydown", event => this.onKey(event));
@@ -47,19 +51,29 @@ class GraphCanvas {
     for (const name of ["paper", "panel", "line", "ink", "faint", "accent", "accent-soft", "border", "product", "elementwise", "movement", "runtime"])
       this.colors[name] = color(name);
     if (!this.graph) return;
+    if (this.showsAll) this.all();
     this.drawStrip();
     this.drawNow();  // a canvas of a new size is empty
   }
   moveTo(transform) { d3.select(this.canvas).call(this.zoom.transform, transform); }
   // Shows the graph from its top, at a size that can be read.
   home() {
-    const first = this.graph.boxes[0], scale = 0.9;
+    const {left, right, height, boxes: [first]} = this.graph, scale = 0.9;
+    if (Math.min(this.width / (right - left + 60), this.height / (height + 60)) > 0.6) return this.all();
     this.moveTo(d3.zoomIdentity.translate(this.width / 2 - (first ? first.x : 0) * scale, 24).scale(scale));
   }
   all() {
     const {left, right, height} = this.graph;
     const scale = Math.min(1, this.width / (right - left + 60), this.height / (height + 60));
     this.moveTo(d3.zoomIdentity.translate(this.width / 2 - (left + right) / 2 * scale, (this.height - height * scale) / 2).scale(scale));
+    this.showsAll = true;
+  }
+  // Shows the box, in the middle of the window unless all of it is in sight.
+  reveal(number) {
+    const {x, top, height} = this.graph.boxes[number];
+    const [left, first] = this.transform.apply([x - kBox.width / 2, top]), [right, last] = this.transform.apply([x + kBox.width / 2, top + height]);
+    if (left < 0 || first < 0 || right > this.width || last > this.height || this.transform.k < 0.5) this.center(number);
+    else this.draw();
   }
   center(number) {
     const box = this.graph.boxes[number], scale = Math.max(this.transform.k, 0.75);

@@ -4,7 +4,7 @@
 // the whole of it. Everything is linear in the graph but for the search of free lanes.
 "use strict";
 
-const kBox = {width: 350, head: 26, row: 17, foot: 20, gapX: 28, gapY: 34, lane: 12, mostRows: 8, gutter: 90, longest: 9000};
+const kBox = {width: 350, head: 26, row: 17, foot: 20, gapX: 28, gapY: 34, lane: 12, mostRows: 8, gutter: 90, longest: 1500};
 
 function heightOf(node) {
   const rows = Math.min(node.operators.length, kBox.mostRows) + (node.operators.length > kBox.mostRows ? 1 : 0);

@@ -58,7 +58,7 @@
     details.show(graph.boxes[number], current.name);
     outline.mark(number);
     canvas.resize();  // the panel takes a part of the window
-    canvas.center(number);
+    canvas.reveal(number);
   }
 
   function show(shown) {
