@@ -154,8 +154,8 @@ std::string Profile::text(int64_t runs) const {
   return text +
          fmt::format(
              "{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {:.1f} GFLOP/s, {}\n",
-             rows_.size(), run_ms, limit_ms(runs), 100 * limit_ms(runs) / run_ms, limits_.operations_per_s / 1e9,
-             joined(limits_.levels, bandwidth));
+             rows_.size(), run_ms, limit_ms(runs), run_ms > 0 ? 100 * limit_ms(runs) / run_ms : 100,
+             limits_.operations_per_s / 1e9, joined(limits_.levels, bandwidth));
 }
 
 std::string Profile::json(int64_t runs) const {

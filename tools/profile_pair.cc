@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 
-#include "codegen/compile.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -115,25 +114,25 @@ std::string setting_text(const Attrs& figures, const char* name) {
 
 }  // namespace
 
-ReadProfile read_profile(const std::string& path) {
+ReadProfile read_profile(const std::string& name, const std::string& text) {
   AttrValue value;
   try {
-    value = read_json(read_text(path));
+    value = read_json(text);
   } catch (const CompileError& error) {
     const Diagnostic& first = error.diagnostics().front();
-    refuse_figures(path, first.message);
+    refuse_figures(name, first.message);
   }
   const Attrs* figures = value.as<Attrs>();
-  if (!figures) refuse_figures(path, "this is not an object of JSON");
+  if (!figures) refuse_figures(name, "this is not an object of JSON");
   const AttrValue* found = figures->find("profile");
   const Attrs* profile = found ? found->as<Attrs>() : nullptr;
   const AttrValue* kernels = profile ? profile->find("kernels") : nullptr;
   const AttrList* list = kernels ? kernels->as<AttrList>() : nullptr;
-  if (!list) refuse_figures(path, "there is no \"profile\" with \"kernels\"");
-  ReadProfile result{path, number_at(*figures, "median_ms"), number_at(*profile, "limit_ms"), {}, {}};
-  result.kernels = map_each(*list, [&](const AttrValue& kernel) { return kernel_of(kernel, path); });
-  for (const char* name : {"threads", "target", "version", "dims"})
-    result.settings.emplace_back(name, setting_text(*figures, name));
+  if (!list) refuse_figures(name, "there is no \"profile\" with \"kernels\"");
+  ReadProfile result{name, number_at(*figures, "median_ms"), number_at(*profile, "limit_ms"), {}, {}};
+  result.kernels = map_each(*list, [&](const AttrValue& kernel) { return kernel_of(kernel, name); });
+  for (const char* setting : {"threads", "target", "version", "dims"})
+    result.settings.emplace_back(setting, setting_text(*figures, setting));
   return result;
 }
 

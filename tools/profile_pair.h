@@ -21,8 +21,9 @@ struct ReadProfile {
   std::vector<ProfiledKernel> kernels;
   std::vector<std::pair<std::string, std::string>> settings;  // threads, target, version, dims: as text
 };
-// Throws a CompileError that names the file and the remedy where it does not hold a profile.
-ReadProfile read_profile(const std::string& path);
+// Reads it from a text; `name` is that of its file. Throws a CompileError that names the file and the remedy where it
+// does not hold a profile.
+ReadProfile read_profile(const std::string& name, const std::string& figures);
 
 struct ProfileRow {
   std::string nodes;  // all of both; the kernel's name where there are none

@@ -188,6 +188,19 @@ TEST_CASE("compare joins kernels by the nodes that they compute, however they ar
   CHECK(list_at(data_of_page(page), "rows").size() == 2);
 }
 
+TEST_CASE("compare runs two models in turn and profiles them", "[tools]") {
+  PageFolder folder;
+  const std::string model = folder.hostile_model();
+  folder.made("model.so", {"compile", model, "-o", folder.at("model.so")});
+  const test::Outcome outcome =
+      run_relaxc({"compare", model, folder.at("model.so"), "--dim", "n=7", "--runs", "3", "--threads", "1"});
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "/layer/Softmax: softmax\n"));
+  CHECK(contains(outcome.out, "/layer/Add, /layer/Relu: fused_matmul_add_relu\n"));
+  CHECK(!contains(outcome.out, "differ:"));
+}
+
 TEST_CASE("compare says what it expects of files that hold no profile", "[tools]") {
   PageFolder folder;
   const std::string good = folder.write("good.json", R"({"median_ms": 1, "profile": {"kernels": []}})");
@@ -203,6 +216,7 @@ TEST_CASE("compare says what it expects of files that hold no profile", "[tools]
     CHECK(contains(outcome.err, "relaxc bench MODEL --profile --json FILE"));
   }
   CHECK(run_relaxc({"compare", good, folder.at("missing.json")}).exit_code == 1);
+  CHECK(run_relaxc({"compare", good, folder.hostile_model()}).exit_code == 2);
   CHECK(run_relaxc({"compare", good, good, "--html", good}).exit_code == 2);
   CHECK(run_relaxc({"compare", good, good}).exit_code == 0);
 }

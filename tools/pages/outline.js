@@ -8,8 +8,15 @@ class Outline {
   constructor(place, onChoose, onSearch) {
     this.onChoose = onChoose;
     this.onSearch = onSearch;
-    this.input = element("input", {type: "search", placeholder: "Search ( / )", title: "words of names, operators, shapes, layouts, ONNX nodes",
-      role: "combobox", "aria-label": "search the graph", "aria-controls": "rows", "aria-expanded": "true"});
+    this.input = element("input", {
+      type: "search",
+      placeholder: "Search ( / )",
+      title: "words of names, operators, shapes, layouts, ONNX nodes",
+      role: "combobox",
+      "aria-label": "search the graph",
+      "aria-controls": "rows",
+      "aria-expanded": "true",
+    });
     this.count = element("div", {className: "count", role: "status"});
     this.rows = element("div", {className: "rows", id: "rows", role: "listbox", "aria-label": "nodes"});
     place.append(element("div", {className: "search"}, this.input, this.count), this.rows);
@@ -27,16 +34,28 @@ class Outline {
 
   show(nodes) {
     this.nodes = nodes;
-    this.texts = nodes.map(node => [node.kind, node.name, node.type, node.place,
-      ...node.operators.flatMap(op => [op.name, op.type, op.place, op.attributes]),
-      ...node.weights.flatMap(weight => [weight.type, weight.name])].join(" ").toLowerCase());
+    this.texts = nodes.map(node =>
+      [
+        node.kind,
+        node.name,
+        node.type,
+        node.place,
+        ...node.operators.flatMap(op => [op.name, op.type, op.place, op.attributes]),
+        ...node.weights.flatMap(weight => [weight.type, weight.name]),
+      ]
+        .join(" ")
+        .toLowerCase(),
+    );
     this.current = null;
     this.search();
   }
 
   // Each word has to occur.
   search() {
-    const words = this.input.value.toLowerCase().split(/\s+/).filter(word => word);
+    const words = this.input.value
+      .toLowerCase()
+      .split(/\s+/)
+      .filter(word => word);
     this.found = d3.range(this.nodes.length).filter(i => words.every(word => this.texts[i].includes(word)));
     this.count.textContent = words.length
       ? `${this.found.length} of ${format.count(this.nodes.length, "node")}: ↓ ↑ and Enter go there`
@@ -53,7 +72,8 @@ class Outline {
       this.search();
     } else if (event.key === "Enter" || event.key in steps) {
       if (!this.found.length) return;
-      const at = this.found.indexOf(this.current), step = steps[event.key] || 1;
+      const at = this.found.indexOf(this.current),
+        step = steps[event.key] || 1;
       const next = at < 0 ? 0 : (at + step + this.found.length) % this.found.length;
       this.onChoose(this.found[next]);
     } else {
@@ -65,7 +85,8 @@ class Outline {
   // Marks the node and brings its row into sight.
   mark(number) {
     this.current = number;
-    const at = this.found.indexOf(number), top = at * kRowHeight;
+    const at = this.found.indexOf(number),
+      top = at * kRowHeight;
     const {scrollTop, clientHeight} = this.rows;
     if (at >= 0 && (top < scrollTop || top + kRowHeight > scrollTop + clientHeight))
       this.rows.scrollTop = Math.max(0, top - clientHeight / 2);
@@ -84,9 +105,18 @@ class Outline {
   }
   row(number, top) {
     const node = this.nodes[number];
-    const row = element("div", {className: "row", id: `row${number}`, role: "option",
-      "aria-selected": String(number === this.current), onclick: () => this.onChoose(number)},
-      element("div", {}, node.title), element("div", {className: "faint"}, node.place || node.type));
+    const row = element(
+      "div",
+      {
+        className: "row",
+        id: `row${number}`,
+        role: "option",
+        "aria-selected": String(number === this.current),
+        onclick: () => this.onChoose(number),
+      },
+      element("div", {}, node.title),
+      element("div", {className: "faint"}, node.place || node.type),
+    );
     row.style.top = `${top}px`;
     row.style.borderLeftColor = `var(--${node.kind === "runtime" ? "runtime" : node.kind === "input" || node.kind === "result" ? "border" : node.work})`;
     return row;

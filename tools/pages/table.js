@@ -10,27 +10,62 @@ class SortedTable {
     this.by = by;
     this.falls = true;
     this.onChoose = onChoose;
-    this.filter = element("input", {type: "search", placeholder: "only rows with…", "aria-label": "filter the table",
-      oninput: () => this.draw()});
+    this.filter = element("input", {
+      type: "search",
+      placeholder: "only rows with…",
+      "aria-label": "filter the table",
+      oninput: () => this.draw(),
+    });
     this.count = element("span", {className: "faint", role: "status"});
     this.head = element("tr", {});
     this.body = element("tbody", {});
-    this.node = element("div", {}, element("div", {className: "tools"}, this.filter, this.count),
-      element("div", {className: "table"}, element("table", {}, element("thead", {}, this.head), this.body)));
+    this.node = element(
+      "div",
+      {},
+      element("div", {className: "tools"}, this.filter, this.count),
+      element("div", {className: "table"}, element("table", {}, element("thead", {}, this.head), this.body)),
+    );
     this.draw();
   }
   draw() {
     const text = this.filter.value.toLowerCase();
-    const shown = this.rows.filter(row => this.columns.some(column => String(column.text(row)).toLowerCase().includes(text)));
+    const shown = this.rows.filter(row =>
+      this.columns.some(column => String(column.text(row)).toLowerCase().includes(text)),
+    );
     const column = this.columns[this.by];
     shown.sort((a, b) => (this.falls ? -1 : 1) * d3.ascending(column.value(a), column.value(b)));
     this.count.textContent = `${shown.length} of ${format.count(this.rows.length, "row")}`;
-    this.head.replaceChildren(...this.columns.map((column, i) => element("th",
-      {className: column.words ? "words" : "", "aria-sort": i === this.by ? (this.falls ? "descending" : "ascending") : "none"},
-      element("button", {onclick: () => this.sort(i)}, `${column.title}${i === this.by ? (this.falls ? " ↓" : " ↑") : ""}`))));
-    this.body.replaceChildren(...shown.map(row => element("tr",
-      {className: row === this.chosen ? "chosen" : "", onclick: () => this.onChoose(row)},
-      ...this.columns.map(column => element("td", {className: `${column.words ? "words" : ""} ${column.style ? column.style(row) : ""}`}, column.text(row))))));
+    this.head.replaceChildren(
+      ...this.columns.map((column, i) =>
+        element(
+          "th",
+          {
+            className: column.words ? "words" : "",
+            "aria-sort": i === this.by ? (this.falls ? "descending" : "ascending") : "none",
+          },
+          element(
+            "button",
+            {onclick: () => this.sort(i)},
+            `${column.title}${i === this.by ? (this.falls ? " ↓" : " ↑") : ""}`,
+          ),
+        ),
+      ),
+    );
+    this.body.replaceChildren(
+      ...shown.map(row =>
+        element(
+          "tr",
+          {className: row === this.chosen ? "chosen" : "", onclick: () => this.onChoose(row)},
+          ...this.columns.map(column =>
+            element(
+              "td",
+              {className: `${column.words ? "words" : ""} ${column.style ? column.style(row) : ""}`},
+              column.text(row),
+            ),
+          ),
+        ),
+      ),
+    );
   }
   sort(column) {
     this.falls = this.by === column ? !this.falls : !this.columns[column].words;
