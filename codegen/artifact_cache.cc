@@ -379,7 +379,7 @@ std::string why_nothing_is_cached(const std::string& folder) {
     return fmt::format("'{}' cannot be written to: {}", existing.string(), std::strerror(errno));
   if (!fs::exists(folder, ignored)) return {};
   try {
-    check_folder(folder);
+    codegen::check_private_folder(folder);
   } catch (const RuntimeError& error) {
     return error.what();
   }

@@ -6,7 +6,9 @@
 #include "support/joined.h"
 #include "tools/given_shapes.h"
 #include "tools/in_turn.h"
+#include "tools/memory_plan.h"
 #include "tools/profile.h"
+#include "tools/profile_page.h"
 #include "tools/progress_line.h"
 #include "tools/report.h"
 #include "tools/timing.h"
@@ -17,7 +19,7 @@ namespace relaxc::tools {
 namespace {
 
 struct BenchOptions {
-  std::string model, json, trace, other;
+  std::string model, json, html, trace, other;
   CompilerOptions compiler;
   CacheOptions cache;
   InputOptions inputs;
@@ -35,6 +37,9 @@ std::string flags_to_compare(const BenchOptions& options) {
   if (!compiler.schedules.empty()) flags.push_back("--schedules " + compiler.schedules);
   return options.model.ends_with(".so") ? "" : joined(flags, " ");
 }
+
+// Returns whether standard output is for people, and not for figures or a page.
+bool prints(const BenchOptions& options) { return options.json != "-" && options.html != "-"; }
 
 Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> pool, const std::string& function) {
   Program program = compiled.load();
@@ -84,8 +89,9 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
           cold_ms,  loaded.was_cached,   std::move(program)};
 }
 
-std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const std::optional<InTurn>& other,
-                    const std::string& profile) {
+constexpr int kProfiledRuns = 10;
+
+std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const std::optional<InTurn>& other) {
   if (in_turn) {
     figures.set("without_median_ms", in_turn->without_ms);
     figures.set("with_median_ms", in_turn->with_ms);
@@ -96,9 +102,14 @@ std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const 
     figures.set("compared",
                 Report{{"median_ms", other->with_ms}, {"other_median_ms", other->without_ms}, {"ratio", other->ratio}});
   }
-  if (profile.empty()) return figures.json() + "\n";
-  const std::string text = figures.json();  // an object, to which the profile comes as it is
-  return text.substr(0, text.size() - 1) + ", \"profile\": " + profile + "}\n";
+  return figures.json();
+}
+// Adds the profile and the memory of the run to the figures.
+std::string with_profile(const std::string& figures, const Profile& profile, const Started& it) {
+  const Report memory = memory_of(it.program.executable(), it.program.function(it.session.function), it.inputs,
+                                  profile.fastest_run(kProfiledRuns));
+  return fmt::format("{}, \"profile\": {}, \"memory\": {}}}", figures.substr(0, figures.size() - 1),
+                     profile.json(kProfiledRuns), memory.json());
 }
 
 // Loads the file of --compare, before anything is measured; nullopt where there is none.
@@ -114,18 +125,17 @@ InTurn compare_with_other(const BenchOptions& options, Started& it, const Progra
   Measured other{{}, Session(program, {.pool = pool}), function.name};
   for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
   InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
-  if (options.json != "-") print_message("{} against {}: {}", options.model, options.other, result.text);
+  if (prints(options)) print_message("{} against {}: {}", options.model, options.other, result.text);
   return result;
 }
 
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
 std::optional<InTurn> compare(const BenchOptions& options, Started& with, const std::shared_ptr<vm::TaskPool>& pool) {
-  bool prints = options.json != "-";
   std::optional<Measured> without;
   try {
     without = measured_without_flags(options, with.settings, pool);
   } catch (const CompileError& error) {
-    if (prints)
+    if (prints(options))
       print_message("there is nothing to compare with: without {} the model does not compile: {}\n",
                     flags_to_compare(options), error.diagnostics().front().message);
     return std::nullopt;
@@ -133,11 +143,9 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
   with.session.programs = with.compiled->kernels();
   for (int i = 0; i < options.timing.warmup; ++i) without->run(with.inputs);
   InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
-  if (prints) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
+  if (prints(options)) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
-
-constexpr int kProfiledRuns = 10;
 
 // Runs some more times in a session whose threads are watched, and notes what the kernels do.
 Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
@@ -155,9 +163,13 @@ int run(const BenchOptions& stated) {
   options.inputs = with_buffer_names(stated.inputs, stated.model);
   fix_dims(options.inputs, options.model, options.compiler);
   check_output(options.json, options.model);
+  check_output(options.html, options.model);
   check_output(options.trace, options.model);
-  if (options.json == "-" && options.trace == "-")
-    throw CLI::ValidationError("--json and --trace both write to standard output; name a file for one of them");
+  const std::string outputs[] = {options.json, options.html, options.trace};
+  if (std::ranges::count(outputs, "-") > 1)
+    throw CLI::ValidationError(
+        "--json, --html and --trace: one of them may write to standard output (-); name files "
+        "for the others");
   if (!options.other.empty() && !names_file("", split_text_path(options.other).file))
     fail({}, "--compare: there is no file '{}'", options.other);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
@@ -167,17 +179,18 @@ int run(const BenchOptions& stated) {
   const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
   const Timed timed{it.program,    it.session.function, it.inputs,           it.compile_s,
                     it.was_cached, it.cold_ms,          pool->num_workers(), options.timing.cold};
-  if (options.json != "-") print_times(times, timed);
+  if (prints(options)) print_times(times, timed);
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
   std::optional<InTurn> other;
   if (other_program) other = compare_with_other(options, it, *other_program, pool);
   std::optional<Profile> profile;
-  if (options.profile || !options.trace.empty()) profile = profiled(it, pool);
-  if (!options.json.empty())
-    write_text(options.json,
-               json_of(figures_of(times, timed), in_turn, other, profile ? profile->json(kProfiledRuns) : ""));
-  if (options.profile && options.json != "-") print_message("{}", profile->text(kProfiledRuns));
+  if (options.profile || !options.trace.empty() || !options.html.empty()) profile = profiled(it, pool);
+  std::string figures = json_of(figures_of(times, timed), in_turn, other);
+  if (profile && (options.profile || !options.html.empty())) figures = with_profile(figures, *profile, it);
+  if (!options.json.empty()) write_text(options.json, figures + "\n");
+  if (!options.html.empty()) write_text(options.html, profile_page(options.model, figures));
+  if (options.profile && prints(options)) print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
   return kRight;
 }
@@ -198,6 +211,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");
+  command->add_option("--html", options->html,
+                      "write a page there: roofline, time by kernel, memory over time (docs/seeing.md)");
   command->add_option("--trace", options->trace, "write these runs there as trace events, for https://ui.perfetto.dev");
   options->cache.add_to(*command);
   options->compiler.add_to(*command);

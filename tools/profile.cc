@@ -154,8 +154,8 @@ std::string Profile::text(int64_t runs) const {
   return text +
          fmt::format(
              "{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {:.1f} GFLOP/s, {}\n",
-             rows_.size(), run_ms, limit_ms(runs), 100 * limit_ms(runs) / run_ms, limits_.operations_per_s / 1e9,
-             joined(limits_.levels, bandwidth));
+             rows_.size(), run_ms, limit_ms(runs), run_ms > 0 ? 100 * limit_ms(runs) / run_ms : 100,
+             limits_.operations_per_s / 1e9, joined(limits_.levels, bandwidth));
 }
 
 std::string Profile::json(int64_t runs) const {
@@ -178,6 +178,23 @@ std::string Profile::json(int64_t runs) const {
   return fmt::format("{{\"limit_ms\": {:.4f}, \"peak_gflops\": {:.1f}, \"memory\": [{}], \"kernels\": [{}]}}",
                      limit_ms(runs), limits_.operations_per_s / 1e9, joined(limits_.levels, level),
                      joined(sorted(), kernel));
+}
+
+std::vector<MeasuredCall> Profile::fastest_run(int64_t runs) const {
+  const auto count = static_cast<size_t>(std::ssize(events_) / runs);  // the runs of one program on the same inputs
+  std::span<const Event> fastest;
+  auto duration = [](std::span<const Event> run) { return run.back().end_ns - run.front().start_ns; };
+  for (size_t first = 0; count > 0 && first + count <= events_.size(); first += count) {
+    const std::span<const Event> run = std::span(events_).subspan(first, count);
+    if (fastest.empty() || duration(run) < duration(fastest)) fastest = run;
+  }
+  std::vector<MeasuredCall> calls;
+  for (const Event& event : fastest) {
+    const KernelProfile& row = rows_[event.row];
+    auto microseconds = [&](int64_t ns) { return static_cast<double>(ns - fastest.front().start_ns) / 1e3; };
+    calls.push_back({row.kernel, row.nodes, microseconds(event.start_ns), microseconds(event.end_ns)});
+  }
+  return calls;
 }
 
 std::string Profile::trace() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/limits.h"
@@ -47,6 +48,12 @@ struct KernelProfile {
   std::array<double, 3> transfer_seconds = {};  // by level of memory
 };
 
+// A call of a kernel in a run.
+struct MeasuredCall {
+  std::string_view kernel, nodes;  // of the profile's
+  double start_us, end_us;         // from the begin of the run's first kernel
+};
+
 class Profile final : public vm::Profiler {
  public:
   Profile(MachineLimits limits, std::shared_ptr<WatchedPool> pool);
@@ -57,6 +64,8 @@ class Profile final : public vm::Profiler {
   std::string text(int64_t runs) const;
   std::string json(int64_t runs) const;
   std::string trace() const;
+  // Returns the calls of the fastest of `runs` runs, in order.
+  std::vector<MeasuredCall> fastest_run(int64_t runs) const;
   // Returns the least milliseconds of a run.
   double limit_ms(int64_t runs) const;
 

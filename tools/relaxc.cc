@@ -125,6 +125,8 @@ int run(int argc, char** argv) {
   add_debug(app, exit_code);
   add_doctor(app, exit_code);
   add_text(app, exit_code);
+  add_view(app, exit_code);
+  add_compare(app, exit_code);
   add_cache(app, exit_code);
   add_help(app);
   add_manual(app);

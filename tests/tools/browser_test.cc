@@ -1,0 +1,70 @@
+// The pages in a browser: their scripts run without an error, draw what the data say, and stand hostile names.
+#include "tests/patterns.h"
+#include "tests/relaxc_command.h"
+#include "tests/report.h"
+#include "tests/tools/pages.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains, test::opened_page, test::PageFolder;
+
+namespace {
+
+bool has_browser() {
+  if (!test::browser().empty()) return true;
+  test::skip("it opens pages in a browser: apt-get install chromium (Debian)");
+  return false;
+}
+
+void check_is_ready(const std::string& page) {
+  CHECK(contains(page, "data-ready=\""));
+  CHECK(!contains(page, "<div id=\"failure\""));
+  CHECK(!contains(page, "<title>taken</title>"));
+}
+
+}  // namespace
+
+TEST_CASE("a browser draws the graph, finds nodes and shows the texts of a kernel", "[tools]") {
+  if (!has_browser()) return;
+  PageFolder folder;
+  folder.made("model.html", {"view", folder.hostile_model(), "-o", folder.at("model.html")});
+  const std::string page =
+      opened_page(folder, folder.at("model.html") + "#kernel=fused_matmul_add_relu&tab=loops&search=relu%20/layer/Add");
+  check_is_ready(page);
+  CHECK(contains(page, "a kernel of 3 operators"));
+  CHECK(contains(page, "1 of 4 nodes"));  // an input, two kernels, a result
+  CHECK(contains(page, "4 operators, 2 kernel calls"));
+  CHECK(contains(page, "&lt;/script&gt;&lt;script&gt;document.title="));
+  CHECK(!test::matches(page, "<pre class=\"code\"[^>]*>fused_matmul_add_relu\\(").empty());
+  CHECK(!test::matches(page, "aria-selected=\"true\">loops</button>").empty());
+}
+
+TEST_CASE("a browser draws a profile and a comparison", "[tools]") {
+  if (!has_browser()) return;
+  PageFolder folder;
+  folder.made("profile.html", {"bench", folder.hostile_model(), "--dim", "n=7", "--runs", "3", "--profile", "--html",
+                               folder.at("profile.html"), "--json", folder.at("f.json")});
+  const std::string page = opened_page(folder, folder.at("profile.html"));
+  check_is_ready(page);
+  CHECK(contains(page, "data-ready=\"2 kernels, 2 tensors\""));
+  CHECK(contains(page, "class=\"roof\""));
+  CHECK(contains(page, "arithmetic intensity: operations per byte"));
+  CHECK(contains(page, "a rectangle is a tensor"));
+  folder.made("pair.html", {"compare", folder.at("f.json"), folder.at("f.json"), "--html", folder.at("pair.html")});
+  const std::string pair = opened_page(folder, folder.at("pair.html"));
+  check_is_ready(pair);
+  CHECK(contains(pair, "data-ready=\"2 rows\""));
+  CHECK(contains(pair, "Where the difference is"));
+}
+
+TEST_CASE("a browser opens the page of an artifact", "[tools]") {
+  if (!has_browser()) return;
+  PageFolder folder;
+  folder.made("model.so", {"compile", folder.hostile_model(), "-o", folder.at("model.so")});
+  folder.made("so.html", {"view", folder.at("model.so"), "-o", folder.at("so.html")});
+  const std::string page = opened_page(folder, folder.at("so.html") + "#kernel=softmax");
+  check_is_ready(page);
+  CHECK(contains(page, "an artifact holds bytecode and machine code"));
+  CHECK(contains(page, "machine code of the artifact"));
+}
