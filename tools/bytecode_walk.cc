@@ -273,6 +273,7 @@ class BytecodeWalker {
       case Opcode::kBranchIf:
         result_.has_branches = true;
         return;
+      case Opcode::kCheckRange:
       case Opcode::kCheckTensor:
       case Opcode::kCheckIndices:
       case Opcode::kFail:

@@ -25,7 +25,7 @@ struct Timed {
   bool was_cached;
   double cold_ms;  // of the first run
   int threads;
-  bool cold_caches;
+  bool cold_caches = false;
 };
 
 double now_ms();
