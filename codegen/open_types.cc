@@ -43,6 +43,20 @@ bool lacks_types(const FunctionRef& function, const OpTable& ops) {
   return result;
 }
 
+// Returns the call with the types that tuples written in it have by now: `R.concat((x, y))` of params with new types.
+Expr with_types_of_tuples(const Expr& value) {
+  const Call* call = value.as<Call>();
+  if (!call || std::ranges::none_of(call->args, [](const Expr& arg) { return arg.is<Tuple>(); })) return value;
+  Call copy = *call;
+  for (Expr& arg : copy.args) {
+    const Tuple* several = arg.as<Tuple>();
+    if (!several) continue;
+    Expr now = tuple(several->items, arg.span());
+    if (says_more(now.type(), arg.type())) arg = now;
+  }
+  return make(std::move(copy), value.type(), value.span());
+}
+
 // Gives variables the types of their values where these say more.
 class Refiner final : public GraphRewriter {
  public:
@@ -61,7 +75,7 @@ class Refiner final : public GraphRewriter {
       return says_more(value.type(), binding.var.type()) ? std::optional(value) : std::nullopt;
     }
     // The type of the call counts, too: legalize gives it to the kernel's result.
-    std::optional<Expr> better = with_better_type(binding.value, binding.value.type(), ops_);
+    std::optional<Expr> better = with_better_type(with_types_of_tuples(binding.value), binding.value.type(), ops_);
     if (better && fits(binding.var.type(), better->type()) == Verdict::kProven) return better;
     return says_more(binding.value.type(), binding.var.type()) ? std::optional(binding.value) : std::nullopt;
   }

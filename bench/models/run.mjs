@@ -66,7 +66,8 @@ function fail(message, code) {
 if (options.from) {
   if (!options.plot) fail('--from draws an earlier run: expected --plot FILE.svg, too', 2);
   try {
-    plot(JSON.parse(readFileSync(options.from, 'utf8')));
+    const date = statSync(options.from).mtime.toISOString().slice(0, 10); // of files that do not have one
+    plot({ date, ...JSON.parse(readFileSync(options.from, 'utf8')) });
   } catch (error) {
     fail(`${options.from}: ${error.message}`, 1);
   }

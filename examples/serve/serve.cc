@@ -1,7 +1,7 @@
 // Serves an artifact over HTTP. POST /predict takes the float32 elements of one sample, little-endian, and answers
-// those of its row of the result. GET / describes the program. SIGTERM and SIGINT end the server when what it accepted
-// is answered. Usage: serve ARTIFACT [--port 8080] [--batch 32] [--wait MICROSECONDS] [--queue 1024] [--threads 0]
-// [--connections 64]; port 0 is any free one.
+// those of its row of the result. GET / describes the program and counts requests. SIGTERM and SIGINT end the server
+// when what it accepted is answered. Usage: serve ARTIFACT [--port 8080] [--batch 32] [--wait MICROSECONDS]
+// [--queue 1024] [--threads 0] [--connections 64]; port 0 is any free one.
 //
 // The library, cpp-httplib, has a thread for each open connection: it waits for the answer while the batcher runs.
 #include <httplib.h>
@@ -58,6 +58,11 @@ sigset_t block_signals() {
   return signals;
 }
 
+std::string in_words(const serve::BatchCounts& counts) {
+  return fmt::format("accepted {} requests, answered {} in {} batches", counts.accepted, counts.answered,
+                     counts.batches);
+}
+
 void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& program, int connections) {
   server.new_task_queue = [=] { return new httplib::ThreadPool(connections); };
   server.set_keep_alive_max_count(SIZE_MAX);
@@ -69,7 +74,8 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
   });
   server.set_payload_max_length(batcher.sample_size() * sizeof(float) + (1 << 20));
   server.Get("/", [&](const httplib::Request&, httplib::Response& response) {
-    response.set_content(fmt::format("{} -> {}\n", to_string(program.inputs()[0]), to_string(program.outputs()[0])),
+    response.set_content(fmt::format("{} -> {}\n{}\n", to_string(program.inputs()[0]), to_string(program.outputs()[0]),
+                                     in_words(batcher.counts())),
                          "text/plain");
   });
   server.Post("/predict", [&](const httplib::Request& request, httplib::Response& response) {
@@ -113,8 +119,7 @@ int main(int argc, char** argv) try {
   }
   ending.join();
   batcher.finish();
-  const serve::BatchCounts counts = batcher.counts();
-  fmt::print("accepted {} requests, answered {} in {} batches\n", counts.accepted, counts.answered, counts.batches);
+  fmt::print("{}\n", in_words(batcher.counts()));
 } catch (const std::exception& error) {
   return fmt::print(stderr, "{}\n", error.what()), 1;
 }

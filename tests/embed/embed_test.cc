@@ -101,6 +101,21 @@ TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
   CHECK(contains(must_run({project + "/embed_c", artifact}), "probability: [16, 10]\n"));
 }
 
+// As docs/targets.md does for another processor, which has none of the compiler's packages.
+TEST_CASE("the runtime is built without the compiler and what that needs", "[embed]") {
+  const std::string project = std::string(RELAXC_BINARY_DIR) + "/runtime_alone";
+  fs::remove_all(project);
+  std::vector<std::string> configure = {RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR, "-B",
+                                        project,      "-G", "Ninja",           "-DRELAXC_RUNTIME_ONLY=ON"};
+  for (const char* package : {"LLVM", "ONNX", "Protobuf", "fmt", "ZLIB"})
+    configure.push_back(fmt::format("-DCMAKE_DISABLE_FIND_PACKAGE_{}=ON", package));
+  must_run(configure);
+  const std::string targets = must_run({RELAXC_CMAKE, "--build", project, "--target", "help"});
+  CHECK(contains(targets, "relaxc-run"));
+  CHECK(contains(targets, "relaxc_c: phony"));
+  CHECK_FALSE(contains(targets, "relaxc_compiler"));
+}
+
 // A host has its own ONNX, protobuf and LLVM in the process, before relaxc's are opened.
 TEST_CASE("a program with other versions of what relaxc uses runs beside it", "[embed]") {
   std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix", project = build + "/crowded";

@@ -75,6 +75,17 @@ TEST_CASE("params of open types are compiled for a type that a warning names, or
   CHECK(impossible.exit_code == 1);
 }
 
+TEST_CASE("types that are given reach tuples that are written in calls", "[tools]") {
+  const std::string concat =
+      "@R.function\ndef main(x: R.Tensor(dtype='float32'), y: R.Tensor(dtype='float32')):\n"
+      "    return R.concat((x, y), axis=1)\n";
+  const test::Outcome given =
+      relaxc_on(concat, {"compile", "FILE", "--emit=graph", "--type", "x=float32[n, 3]", "--type", "y=float32[n, 4]"});
+  INFO(given.err);
+  CHECK(given.exit_code == 0);
+  CHECK(holds(given.out, "-> R.Tensor((\"n\", 7), dtype=\"float32\")"));
+}
+
 TEST_CASE("run takes open types from the files of inputs", "[tools]") {
   std::string file = (fs::temp_directory_path() / ("relaxc_open_" + std::to_string(getpid()) + ".npy")).string();
   write_npy(file, Tensor::of<int32_t>({3}, parse_dtype("int32").value(), {1, 2, 3}));
