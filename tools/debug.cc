@@ -48,6 +48,7 @@ class Microscope {
     }
     if (difference.empty()) return finish();
     out_.say("machine code differs from {}: {}", reference_name(), difference);
+    vm::make_folder(options_.output);  // the search may take long: where nothing can be written, it does not begin
     if (!is_wrong_from_the_start()) find_pass();
     return finish();
   }
