@@ -94,20 +94,46 @@ std::string compare_closely(const std::string& name, const vm::Value& actual, co
   return {};
 }
 
-bool same_numbers(const Tensor& actual, const Tensor& expected, const Closeness& closeness) {
+// Returns the elements; nullopt where the tensors cannot be compared.
+static std::optional<std::pair<std::vector<double>, std::vector<double>>> elements_of(const Tensor& actual,
+                                                                                      const Tensor& expected) {
   if (actual.dtype() != expected.dtype() || actual.size() != expected.size() || actual.dtype().is_string())
-    return false;
-  const double allowed = closeness.allowed(expected);
-  std::vector<double> a, e;
-  for (int64_t i = 0; i < actual.size(); ++i) a.push_back(actual.as_double(i)), e.push_back(expected.as_double(i));
-  auto is_close = [&](double x, double y) {
-    return x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= allowed;
-  };
-  if (std::ranges::equal(a, e, is_close)) return true;
+    return std::nullopt;
+  std::pair<std::vector<double>, std::vector<double>> elements;
+  for (int64_t i = 0; i < actual.size(); ++i) {
+    elements.first.push_back(actual.as_double(i));
+    elements.second.push_back(expected.as_double(i));
+  }
+  return elements;
+}
+
+static int64_t count_different(const std::vector<double>& actual, const std::vector<double>& expected, double allowed) {
+  int64_t count = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double a = actual[i], e = expected[i];
+    const bool is_close = a == e || (std::isnan(a) && std::isnan(e)) || std::abs(a - e) <= allowed;
+    count += is_close ? 0 : 1;
+  }
+  return count;
+}
+
+std::optional<int64_t> num_different(const Tensor& actual, const Tensor& expected, const Closeness& closeness) {
+  const auto elements = elements_of(actual, expected);
+  if (!elements) return std::nullopt;
+  return count_different(elements->first, elements->second, closeness.allowed(expected));
+}
+
+std::optional<int64_t> num_different_sorted(const Tensor& actual, const Tensor& expected, const Closeness& closeness) {
+  auto elements = elements_of(actual, expected);
+  if (!elements) return std::nullopt;
   auto is_less = [](double x, double y) { return std::isnan(y) ? !std::isnan(x) : x < y; };  // NaN comes last
-  std::ranges::sort(a, is_less);
-  std::ranges::sort(e, is_less);
-  return std::ranges::equal(a, e, is_close);
+  std::ranges::sort(elements->first, is_less);
+  std::ranges::sort(elements->second, is_less);
+  return count_different(elements->first, elements->second, closeness.allowed(expected));
+}
+
+bool same_numbers(const Tensor& actual, const Tensor& expected, const Closeness& closeness) {
+  return num_different(actual, expected, closeness) == 0 || num_different_sorted(actual, expected, closeness) == 0;
 }
 
 }  // namespace relaxc::tools

@@ -1,5 +1,6 @@
 // The comparisons that `relaxc run --test-data` and `relaxc debug` make. The tests use them too.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "vm/value.h"
@@ -24,8 +25,11 @@ struct Closeness {
 // Does what compare_values() does within that error.
 std::string compare_closely(const std::string& name, const vm::Value& actual, const vm::Value& expected,
                             const Closeness& closeness);
-// Returns whether two tensors of one dtype and number of elements hold the same numbers within that error, in any
-// order: a kernel may have another layout than the operator.
+// Return how many elements of two tensors of one dtype and size differ by more than that error: in their order, and
+// once both are sorted, since a kernel may have another layout than the operator. nullopt for others.
+std::optional<int64_t> num_different(const Tensor& actual, const Tensor& expected, const Closeness& closeness);
+std::optional<int64_t> num_different_sorted(const Tensor& actual, const Tensor& expected, const Closeness& closeness);
+// Returns whether they hold the same numbers in any order.
 bool same_numbers(const Tensor& actual, const Tensor& expected, const Closeness& closeness);
 
 }  // namespace relaxc::tools

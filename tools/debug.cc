@@ -48,6 +48,7 @@ class Microscope {
     }
     if (difference.empty()) return finish();
     out_.say("machine code differs from {}: {}", reference_name(), difference);
+    vm::make_folder(options_.output);  // the search may take long: where nothing can be written, it does not begin
     if (!is_wrong_from_the_start()) find_pass();
     return finish();
   }
@@ -249,7 +250,7 @@ class Microscope {
     if (culprit.right && culprit.wrong) {
       const ObservedRun right = observe_ran(*culprit.right), wrong = observe_ran(*culprit.wrong);
       if (auto parting = first_parting(right, wrong, options_.closeness))
-        out_.say("node that the pass changes: {}", plain_.place_of(parting->nodes, parting->kernel));
+        out_.say("with the pass, values part first at: {}", plain_.place_of(parting->nodes, parting->kernel));
     }
     out_.say("difference: {}", culprit.difference);
     if (plain_.onnx()) out_.write_reduced(*plain_.onnx(), settings_, options_.closeness, flags());

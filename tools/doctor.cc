@@ -209,11 +209,21 @@ void check_temporary_folder(std::vector<std::string>& problems) {
                                    error ? "TMPDIR" : without_home(folder.string())));
 }
 
+void check_level(const Target& host, std::vector<std::string>& problems) {
+  const std::string level = level_of_host(host);
+  if (level.empty() || level >= "x86-64-v3") return;
+  problems.push_back(
+      fmt::format("the processor has the level {}, without AVX2 and FMA, and kernels take several times "
+                  "as long; a virtual machine may hide them: give it the host's processor",
+                  level));
+}
+
 int examine(const DoctorOptions& options) {
   const Machine machine = read_machine();
   const Target host = codegen::parse_target("host");
   std::vector<std::string> problems = problems_of(machine);
   check_temporary_folder(problems);
+  check_level(host, problems);
   Report report{{"versions", versions()},
                 {"processor", processor(machine, host)},
                 {"placement", placement(machine)},

@@ -12,14 +12,6 @@ PlainModel::PlainModel(std::string path, CompileSettings settings)
   settings_.passes = "legalize";
   settings_.interpret.emplace();
   settings_.report = nullptr;  // of rules for passes that do not run
-  if (is_text_path(split_text_path(path_).file)) return;
-  try {
-    case_ = read_model_case(path_);
-    nodes_ = nodes_of_onnx(case_->model);
-  } catch (const CompileError& error) {
-    print_note("note: nodes cannot be run one by one: {}\n", error.what());
-    case_.reset();
-  }
 }
 
 void PlainModel::set_inputs(const std::string& function, const std::vector<vm::ValueInfo>& infos,
@@ -27,7 +19,15 @@ void PlainModel::set_inputs(const std::string& function, const std::vector<vm::V
   function_ = function;
   inputs_ = inputs;
   for (size_t i = 0; i < infos.size(); ++i) named_inputs_.emplace(infos[i].name, inputs[i]);
-  if (case_) case_->inputs = named_inputs_;
+  if (is_text_path(split_text_path(path_).file)) return;
+  try {
+    case_ = read_model_case(path_);
+    case_->inputs = named_inputs_;
+    nodes_ = nodes_of_onnx(case_->model);
+  } catch (const CompileError& error) {
+    print_note("note: nodes cannot be run one by one: {}\n", error.what());
+    case_.reset();
+  }
 }
 
 std::optional<size_t> PlainModel::find_node(std::string_view name) const {

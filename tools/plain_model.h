@@ -15,9 +15,9 @@ namespace relaxc::tools {
 
 class PlainModel {
  public:
-  // Reads the nodes of a model of ONNX; a text has none.
   PlainModel(std::string path, CompileSettings settings);
-  // Gives it the inputs of the function, before anything below is asked.
+  // Gives it the inputs of the function, and reads the nodes of a model of ONNX, which a text does not have. This comes
+  // before all questions below.
   void set_inputs(const std::string& function, const std::vector<vm::ValueInfo>& infos,
                   const std::vector<vm::Value>& inputs);
 

@@ -30,17 +30,21 @@ static void read_values_folder(const std::string& path, ReferenceValues& values)
   }
 }
 
+static void read_values(const std::string& path, ReferenceValues& values) {
+  try {
+    if (fs::is_directory(path)) return read_values_folder(path, values);
+  } catch (const fs::filesystem_error& error) {
+    fail({}, "the folder '{}' cannot be read: {}", path, error.code().message());
+  }
+  if (!path.ends_with(".npz")) fail({}, "'{}' is neither an archive of values (.npz) nor a folder of them", path);
+  read_archive(path, values.named);
+}
+
 ReferenceValues read_reference_values(const std::vector<std::string>& paths) {
   ReferenceValues values;
   for (const std::string& path : paths) {
     const ReferenceValues before = values;
-    if (fs::is_directory(path)) {
-      read_values_folder(path, values);
-    } else if (path.ends_with(".npz")) {
-      read_archive(path, values.named);
-    } else {
-      fail({}, "'{}' is neither an archive of values (.npz) nor a folder of them", path);
-    }
+    read_values(path, values);
     const bool has_more = values.named.size() > before.named.size() || values.folder != before.folder;
     if (!has_more) fail({}, "'{}' has no values: expected output_0.pb, or NAME.npy for values of the model", path);
   }

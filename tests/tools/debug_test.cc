@@ -77,7 +77,7 @@ TEST_CASE("debug finds a wrong rule, its node and the pass", "[tools]") {
   CHECK(outcome.exit_code == 1);
   CHECK(contains(outcome.out, "first node whose values part: 'act' (Sigmoid)"));
   CHECK(contains(outcome.out, "pass: wrong_rule\n"));
-  CHECK(contains(outcome.out, "node that the pass changes: 'act' (Sigmoid)"));
+  CHECK(contains(outcome.out, "with the pass, values part first at: 'act' (Sigmoid)"));
   CHECK(contains(outcome.out, " = Sigmoid("));  // all that is left of the model
   CHECK_FALSE(contains(outcome.out, "MatMul"));
   CHECK(folder.read("found/report.txt") == outcome.out);
@@ -242,6 +242,10 @@ TEST_CASE("debug does not take rounding for a fault", "[tools]") {
   CHECK(outcome.exit_code == 0);
   CHECK(contains(outcome.out, "agrees with the operators in the interpreter"));
   CHECK_FALSE(std::filesystem::exists(folder.at("found")));
+  // There is rounding.
+  CHECK(run_relaxc(
+            {"debug", file, "-o", folder.at("found"), "--winograd-error", "10", "--rtol", "0", "--atol", "0", "-q"})
+            .exit_code == 1);
 }
 
 TEST_CASE("debug says what is wrong with its own arguments", "[tools]") {
