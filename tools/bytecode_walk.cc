@@ -88,9 +88,9 @@ class BytecodeWalker {
       const std::string name = is_slot ? function_.slot_names[static_cast<size_t>(pairs[i + 1])] : "";
       text += fmt::format("{}{}", i == 0 ? "" : ", ", dim ? std::to_string(*dim) : name.empty() ? "?" : name);
     }
-    std::optional<int64_t> bits = elements ? vm::evaluate(vm::SlotOp::kMul, *elements, dtype.bits) : std::nullopt;
-    const int64_t unit = dtype.is_packed() ? 1 : dtype.bytes() * 8;  // bits of an element in memory
-    if (elements && !dtype.is_packed()) bits = vm::evaluate(vm::SlotOp::kMul, *elements, unit);
+    const int64_t bits_of_element = dtype.is_packed() ? dtype.bits : dtype.bytes() * 8;
+    const std::optional<int64_t> bits =
+        elements ? vm::evaluate(vm::SlotOp::kMul, *elements, bits_of_element) : std::nullopt;
     WalkedTensor tensor{place, fmt::format("{}[{}]", to_string(dtype), text), std::nullopt};
     if (bits) tensor.bytes = (*bits + 7) / 8;
     return tensor;
@@ -116,7 +116,7 @@ class BytecodeWalker {
   // A tensor of the arguments that nothing has written yet is a result of the call.
   WalkedCall& add_call(WalkedCall::Kind kind, std::string name, const std::vector<size_t>& tensors) {
     const size_t number = result_.calls.size();
-    WalkedCall& call = result_.calls.emplace_back(WalkedCall{kind, std::move(name), "", -1, {}, {}});
+    WalkedCall& call = result_.calls.emplace_back(WalkedCall{kind, std::move(name), "", {}, {}});
     for (size_t t : tensors) {
       WalkedTensor& tensor = result_.tensors[t];
       const bool is_memory = tensor.place == Place::kArena || tensor.place == Place::kOwn;
@@ -133,6 +133,9 @@ class BytecodeWalker {
       const std::vector<size_t>& held = held_[static_cast<size_t>(r)];
       all.insert(all.end(), held.begin(), held.end());
     }
+    // Without copies, which a hostile program could double with each tuple.
+    std::ranges::sort(all);
+    all.erase(std::ranges::unique(all).begin(), all.end());
     return all;
   }
   std::vector<size_t> held_by_arguments(const Instruction& call) const {
@@ -148,7 +151,6 @@ class BytecodeWalker {
     const size_t number = index(instruction, "kernel");
     WalkedCall& call = add_call(WalkedCall::Kind::kKernel, executable_.kernels[number].display_name,
                                 held_by(words(instruction, "tensors")));
-    call.kernel = static_cast<int64_t>(number);
     const Word label = words(instruction, "label")[0];
     if (label >= 0) call.nodes = executable_.strings[static_cast<size_t>(label)];
   }

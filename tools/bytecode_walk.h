@@ -33,7 +33,6 @@ struct WalkedTensor {
 struct WalkedCall {
   enum class Kind : uint8_t { kKernel, kRuntime, kFunction } kind;
   std::string name, nodes;            // as profiles call it, and the nodes of the model
-  int64_t kernel = -1;                // the row of Executable::kernels
   std::vector<size_t> reads, writes;  // tensors
 };
 

@@ -90,6 +90,7 @@ TEST_CASE("the page of a model has its kernels as groups of operators, and their
   CHECK(places == std::vector<std::string>{printable(test::kHostileName), "/layer/Add", "/layer/Relu"});
   CHECK(list_at(kernel, "weights").size() == 2);
   CHECK(list_at(kernel, "inputs").size() == 1);
+  CHECK(list_at(node_of(data, "softmax"), "operators").size() == 1);
   CHECK(node_of(data, "x").get_string("kind", "") == "input");
   const Attrs texts = test::texts_of_page(page);
   const Attrs& of_kernel = entries_at(texts, "fused_matmul_add_relu");

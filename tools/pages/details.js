@@ -40,6 +40,7 @@ class Details {
       view: "no work: another view of the same memory",
       runtime: "a function of the runtime, or another one of the module",
     };
+    if (node.kind === "runtime" && node.name === "if") return "a branch: the calls of both sides lie before it";
     if (node.kind !== "kernel") return kinds[node.kind];
     const calls = this.nodes.filter(other => other.kind === "kernel" && other.name === node.name).length;
     const group = node.operators.length > 1 ? `a kernel of ${node.operators.length} operators` : "a kernel";

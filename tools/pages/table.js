@@ -2,6 +2,9 @@
 // follows the mouse over charts.
 "use strict";
 
+// Thousands of rows would make a page slow.
+const kMostRows = 300;
+
 // A column is {title, value(row), text(row), words}: `value` sorts, `text` is shown, `words` columns are wide.
 class SortedTable {
   constructor(columns, rows, {by, onChoose = () => {}}) {
@@ -34,7 +37,10 @@ class SortedTable {
     );
     const column = this.columns[this.by];
     shown.sort((a, b) => (this.falls ? -1 : 1) * d3.ascending(column.value(a), column.value(b)));
-    this.count.textContent = `${shown.length} of ${format.count(this.rows.length, "row")}`;
+    const first = shown.slice(0, kMostRows);
+    this.count.textContent =
+      `${shown.length} of ${format.count(this.rows.length, "row")}` +
+      (first.length < shown.length ? `, of which the first ${first.length} are shown` : "");
     this.head.replaceChildren(
       ...this.columns.map((column, i) =>
         element(
@@ -52,7 +58,7 @@ class SortedTable {
       ),
     );
     this.body.replaceChildren(
-      ...shown.map(row =>
+      ...first.map(row =>
         element(
           "tr",
           {className: row === this.chosen ? "chosen" : "", onclick: () => this.onChoose(row)},
