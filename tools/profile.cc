@@ -175,7 +175,7 @@ std::string Profile::json(int64_t runs) const {
     return fmt::format("{{\"name\": \"{}\", \"most_bytes\": {}, \"gb_per_s\": {:.1f}}}", level.name, bytes,
                        level.bytes_per_s / 1e9);
   };
-  return fmt::format("{{\"limit_ms\": {:.4f}, \"peak_gflops\": {:.1f}, \"memory\": [{}], \"kernels\": [{}]}}",
+  return fmt::format("{{\"limit_ms\": {:.6g}, \"peak_gflops\": {:.1f}, \"memory\": [{}], \"kernels\": [{}]}}",
                      limit_ms(runs), limits_.operations_per_s / 1e9, joined(limits_.levels, level),
                      joined(sorted(), kernel));
 }
