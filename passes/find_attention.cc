@@ -282,6 +282,13 @@ std::optional<Attention> AttentionFinder::find(size_t softmax) const {
   if (!resolve_operands(found)) return std::nullopt;
   return found;
 }
+std::vector<size_t> AttentionFinder::sources_of(const Attention& found) const {
+  std::vector<size_t> result;
+  for (const TensorElement* operand : {&found.query, &found.key, &found.value}) {
+    if (const auto place = place_of(operand->tensor)) result.push_back(*place);
+  }
+  return result;
+}
 // Returns the only user of the output, if it permutes its axes and leaves the last one in its place.
 std::optional<size_t> AttentionFinder::transpose_behind(size_t output) const {
   const auto user = user_of(output);

@@ -36,6 +36,8 @@ class AttentionFinder {
   AttentionFinder(const std::vector<Binding>& bindings, const IRModule& module, const VarSet& used_outside);
   // Returns what is around a softmax; nullopt for other bindings, and where others use what is between the products.
   std::optional<Attention> find(size_t binding) const;
+  // Returns the bindings of the query, the key and the value, as far as they are bindings of the block.
+  std::vector<size_t> sources_of(const Attention& found) const;
   const KernelNode* node(size_t binding) const { return nodes_[binding] ? &*nodes_[binding] : nullptr; }
   const Call* reshape_of(size_t binding) const;
   // Returns the element that this one is a copy of: of a transpose, slice, repetition or reshape.

@@ -36,13 +36,20 @@ class AttentionFuser {
       : module_(module), context_(context), bindings_(bindings), finder_(bindings, module, used_outside) {}
 
   std::vector<Binding> run() {
-    std::map<size_t, Attention> found;  // by the binding whose place they take
-    std::unordered_set<size_t> members;
+    // By the binding whose place they take. In a chain of products and softmaxes each product belongs to one of them,
+    // and no operand is inside of another.
+    std::map<size_t, Attention> found;
+    std::unordered_set<size_t> members, results;
     for (size_t i = 0; i < bindings_.size(); ++i) {
       std::optional<Attention> attention = finder_.find(i);
       if (!attention || !is_chosen(*attention)) continue;
       const std::vector<size_t> all = attention->members();
+      auto is_inside = [&](size_t i) { return members.contains(i) && !results.contains(i); };
+      auto is_taken = [&](size_t i) { return members.contains(i); };
+      if (std::ranges::any_of(all, is_taken) || std::ranges::any_of(finder_.sources_of(*attention), is_inside))
+        continue;
       members.insert(all.begin(), all.end());
+      results.insert(all.back());
       found.emplace(all.back(), std::move(*attention));
     }
     if (found.empty()) return bindings_;
