@@ -16,6 +16,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/whole_number.h"
 #include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
 #include "tools/progress_line.h"
