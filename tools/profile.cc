@@ -88,7 +88,8 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
   if (is_new) rows_.push_back({entry->first.first, entry->first.second, types_of(event.tensors), event.info->rule});
   KernelProfile& row = rows_[entry->second];
   const double seconds = static_cast<double>(event.duration_ns) / 1e9, bytes = bytes_of(event);
-  const double operations = vm::evaluate_formula(event.info->operations, event.tensors).value_or(0);
+  const std::optional<double> known = vm::evaluate_formula(event.info->operations, event.tensors);
+  const double operations = known.value_or(0);
   // What fits into a cache may lie there.
   const size_t level = limits_.level_of(bytes);
   const double compute = operations / limits_.operations_per_s, transfer = bytes / limits_.levels[level].bytes_per_s;
@@ -96,6 +97,7 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
   row.seconds += seconds;
   row.least_seconds = row.calls == 1 ? seconds : std::min(row.least_seconds, seconds);
   row.operations += operations;
+  row.knows_operations = row.knows_operations && known;
   row.bytes += bytes;
   row.limit_seconds += std::max(compute, transfer);
   row.compute_seconds += compute;
@@ -140,9 +142,10 @@ std::string Profile::text(int64_t runs) const {
   std::string text = fmt::format("{:>8} {:>10} {:>7} {:>8} {:>8} {:>8}  {:<9}  {}\n", "calls", "mean us", "share",
                                  "GFLOP/s", "GB/s", "of limit", "bound by", "kernel");
   for (const KernelProfile* row : sorted()) {
-    text += fmt::format("{:>8} {:>10.2f} {:>6.1f}% {:>8.1f} {:>8.1f} {:>7.1f}%  {:<9}  {}{}\n", row->calls,
+    text += fmt::format("{:>8} {:>10.2f} {:>6.1f}% {:>8} {:>8.1f} {:>7.1f}%  {:<9}  {}{}\n", row->calls,
                         row->seconds * 1e6 / static_cast<double>(row->calls), 100 * row->seconds / total,
-                        row->operations / row->seconds / 1e9, row->bytes / row->seconds / 1e9,
+                        row->knows_operations ? fmt::format("{:.1f}", row->operations / row->seconds / 1e9) : "?",
+                        row->bytes / row->seconds / 1e9,
                         100 * row->limit_seconds / row->seconds, bound(*row), row->kernel,
                         row->nodes.empty() ? "" : " / " + printable(row->nodes, std::string::npos));
     text += fmt::format("{:>21}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule);
@@ -164,10 +167,10 @@ std::string Profile::json(int64_t runs) const {
     return fmt::format(
         "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"calls_per_run\": {:.6g}, \"mean_us\": "
         "{:.3f}, \"least_us\": {:.3f}, "
-        "\"operations\": {:.0f}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
+        "\"operations\": {}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
         json_string(row->kernel), json_string(row->nodes), json_string(row->tensors), json_string(row->rule),
         calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->least_seconds * 1e6,
-        row->operations / calls, row->bytes / calls, row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls,
+        row->knows_operations ? fmt::format("{:.0f}", row->operations / calls) : "null", row->bytes / calls, row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls,
         bound(*row));
   };
   auto level = [](const MemoryLevel& level) {

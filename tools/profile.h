@@ -40,7 +40,8 @@ struct KernelProfile {
   int64_t calls = 0;
   double seconds = 0;        // of all calls, as the sums below are
   double least_seconds = 0;  // of one call
-  double operations = 0;     // 0: not known
+  double operations = 0;
+  bool knows_operations = true;  // a program may not tell them
   double bytes = 0;          // that it reads and writes at least once
   double limit_seconds = 0;  // the least that operations and bytes take
   double idle_seconds = 0;   // of all threads together

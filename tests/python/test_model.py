@@ -1,4 +1,5 @@
 """Calls of models: arrays lent, results, names, profiles, files."""
+import copy
 import pickle
 import tempfile
 import unittest
@@ -80,6 +81,25 @@ class Calls(unittest.TestCase):
             self.check(second, np.full(size, 3, np.float32))
             self.assertTrue(first.flags.writeable)
             self.check(pickle.loads(pickle.dumps(second)), second)
+
+    def test_copies_share_the_program_and_nothing_is_pickled(self):
+        model = relaxc.compile(DIGITS)
+        x = np.load(DIGITS.parent / "samples.npy")[:2]
+        for used in (False, True):
+            if used:
+                model(x)
+            with self.assertRaisesRegex(TypeError, "cannot be pickled: save"):
+                pickle.dumps(model)
+            for copied in (copy.copy(model), copy.deepcopy(model), copy.deepcopy({"model": [model]})["model"][0]):
+                np.testing.assert_array_equal(copied(x), model(x))
+                del copied
+        np.testing.assert_array_equal(model(x).shape, (2, 10))
+
+    def test_errors_name_the_input(self):
+        model = relaxc.compile(DIGITS)
+        for wrong in ("abc", [[1, 2], [3]], {"image": 1}, object()):
+            with self.assertRaisesRegex(relaxc.UsageError, "input 'image'"):
+                model(wrong)
 
     def test_no_copies(self):
         x = np.ones(1 << 20, np.float32)

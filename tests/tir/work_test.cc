@@ -39,6 +39,23 @@ TEST_CASE("operations and accesses follow from the loops") {
   CHECK(value_of(work.accesses.at(1), {{11, 4}, {5}}) == 5 * 4 * 2);
 }
 
+TEST_CASE("dims of a form tell what their variables are") {
+  Work pooled = work_of_text(R"(
+    A = T.match_buffer(a, (T.max(n // 2, 1), 4), "float32")
+    B = T.match_buffer(b, (T.max(n // 2, 1), 4), "float32")
+    for i, k in T.grid(T.max(n // 2, 1), 4):
+        B[i, k] = A[i, k] + T.float32(1)
+)");
+  CHECK(value_of(pooled.operations, {{5, 4}, {5, 4}}) == 20);
+  Work several = work_of_text(R"(
+    A = T.match_buffer(a, (n * 4,), "float32")
+    B = T.match_buffer(b, (n * 4,), "float32")
+    for i in range(n):
+        B[i] = A[i] + T.float32(1)
+)");
+  CHECK(value_of(several.operations, {{20}, {20}}) == 5);
+}
+
 TEST_CASE("a choice by the iteration is no operation, and one side counts") {
   Work work = work_of_text(R"(
     A = T.match_buffer(a, (n,), "float32")

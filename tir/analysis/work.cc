@@ -116,23 +116,46 @@ class WorkCounter {
   bool is_known_ = true;
 };
 
-using DimNames = std::unordered_map<const NodeHeader*, std::string>;
-
-// Returns "t1[0]" for the dims that are variables, by the first param that has each.
-DimNames names_of_dims(const ParamShapes& params) {
-  DimNames names;
-  for (size_t i = 0; i < params.size(); ++i) {
-    for (size_t d = 0; d < params[i].size(); ++d) {
-      if (params[i][d].is<Var>()) names.try_emplace(params[i][d].get(), fmt::format("t{}[{}]", i, d));
+// "t1[0]" for the dims of params, by the first param that has each.
+class DimNames {
+ public:
+  explicit DimNames(const ParamShapes& params) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      for (size_t d = 0; d < params[i].size(); ++d) add(simplify(params[i][d]), fmt::format("t{}[{}]", i, d));
     }
   }
-  return names;
-}
+
+  // Returns null for what no dim says.
+  const std::string* find(const Expr& e) const {
+    for (const auto* names : {&variables_, &multiples_}) {
+      if (const std::string* name = find_value(*names, e.get())) return name;
+    }
+    auto known = std::ranges::find_if(others_, [&](const auto& other) { return structural_equal(other.first, e); });
+    return known == others_.end() ? nullptr : &known->second;
+  }
+
+ private:
+  void add(const Expr& dim, const std::string& name) {
+    if (dim.is<Var>()) {
+      variables_.try_emplace(dim.get(), name);
+      return;
+    }
+    if (as_int(dim)) return;
+    others_.emplace_back(dim, name);
+    const Binary* times = dim.as<Binary>();
+    if (!times || times->op != BinaryOp::kMul || !times->a.is<Var>()) return;
+    if (const auto factor = as_int(times->b))
+      multiples_.try_emplace(times->a.get(), fmt::format("({} // {})", name, *factor));
+  }
+
+  std::unordered_map<const NodeHeader*, std::string> variables_, multiples_;  // dims n, and n of dims n * 4
+  std::vector<std::pair<Expr, std::string>> others_;
+};
 
 // Returns the formula; nullopt where it depends on what no dim of a param says.
 std::optional<std::string> formula_of(const Expr& e, const DimNames& names) {
   if (auto number = as_int(e)) return *number < 0 ? fmt::format("({})", *number) : fmt::format("{}", *number);
-  if (const std::string* name = find_value(names, e.get())) return *name;
+  if (const std::string* name = names.find(e)) return *name;
   if (const Cast* cast = e.as<Cast>()) return formula_of(cast->value, names);
   const Binary* binary = e.as<Binary>();
   if (!binary) return std::nullopt;
@@ -172,7 +195,7 @@ Work work_of(const PrimFuncRef& program) {
 }
 
 std::string formula_of(const Expr& number, const ParamShapes& params) {
-  return formula_of(simplify(number), names_of_dims(params)).value_or("");
+  return formula_of(simplify(number), DimNames(params)).value_or("");
 }
 
 std::string in_terms_of(const ParamShapes& params, const std::string& formula, const ParamShapes& own) {

@@ -43,7 +43,7 @@
   const pair = element("div", {className: "pair"});
   page.append(pair);
   const left = section("Roofline", "A circle is a kernel, its area its time. On a roof it is at the machine's limit."),
-    right = section("Time by kernel", "Dark: the least time that the machine allows. Click one to find it everywhere.");
+    right = section("Time by kernel", "Full colour: the least time that the machine allows. Click one to find it everywhere.");
   pair.append(left, right);
   const charts = [];
   const choose = kernel => {
@@ -71,7 +71,7 @@
     {
       title: "GFLOP/s",
       value: kernel => kernel.operations / kernel.mean_us,
-      text: kernel => (kernel.operations / kernel.mean_us / 1e3).toFixed(1),
+      text: kernel => (kernel.operations === null ? "?" : (kernel.operations / kernel.mean_us / 1e3).toFixed(1)),
     },
     {
       title: "GB/s",

@@ -118,7 +118,7 @@ function drawRoofline(place, profile, {onChoose}) {
     runtime: "by idle threads",
     border: "by the call itself",
   });
-  if (left) legend.append(element("span", {}, `${format.count(left, "kernel")} without arithmetic: not in the plot`));
+  if (left) legend.append(element("span", {}, `${format.count(left, "kernel")} without arithmetic, or whose operations are not known: not in the plot`));
   place.append(legend);
   return {choose: kernel => marks.classed("chosen", point => point.kernel === kernel)};
 }

@@ -40,8 +40,16 @@ class Options:
                  opt_level: int = 0, winograd_error: float = 2, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
-        if jobs < 0 or not 0 <= opt_level <= 3:
-            raise UsageError(f"jobs is {jobs}, expected 0 or more; opt_level is {opt_level}, expected 0 to 3")
+        if jobs < 0:
+            raise UsageError(f"jobs is {jobs}, expected 0 (all cores) or more")
+        if not 0 <= opt_level <= 3:
+            raise UsageError(f"opt_level is {opt_level}, expected 0 to 3")
+        for option, value in (("dims", dims), ("dim_ranges", dim_ranges)):
+            if value is not None and not isinstance(value, Mapping):
+                raise UsageError(f"{option} is {value!r}, expected a dict from names to sizes, such as " +
+                                 ('{"batch": 1}' if option == "dims" else '{"batch": (1, 64)}'))
+        for name in set(dims or ()) & set(dim_ranges or ()):
+            raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
         kernels = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
         dims = {name: operator.index(value) for name, value in (dims or {}).items()}
         for name, value in dims.items():

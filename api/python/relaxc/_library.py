@@ -93,18 +93,20 @@ def _paths() -> Iterator[str]:
     """Gives the places of the library, the most explicit one first."""
     stated = os.environ.get("RELAXC_LIBRARY")
     if stated:
-        yield str(Path(stated) / "librelaxc.so.0") if os.path.isdir(stated) else stated
+        names = ("librelaxc.so.0", "librelaxc.so")
+        inside = [str(Path(stated) / name) for name in names if (Path(stated) / name).exists()]
+        yield inside[0] if inside else os.path.abspath(stated)
         return
     package = Path(__file__).resolve().parent
-    folders = [package / "lib"]  # a wheel
+    folders = [package / "lib", package.parent]  # a wheel; a folder that somebody filled
     if package.parent.name == "python" and package.parent.parent.name == "api":
         folders.append(package.parents[2] / "build")  # the source tree
     if package.parent.name in ("dist-packages", "site-packages"):
         folders.append(package.parents[2])  # PREFIX/lib of PREFIX/lib/python3/dist-packages
     for folder in folders:
-        path = folder / "librelaxc.so.0"
-        if path.exists():
-            yield str(path)
+        for name in ("librelaxc.so.0", "librelaxc.so"):
+            if (folder / name).exists():
+                yield str(folder / name)
     yield "librelaxc.so.0"  # as the dynamic linker finds it
 
 

@@ -44,7 +44,7 @@ class Session:
         self._known: list[tuple[Tensor, tuple[int, ...], np.dtype]] | None = None
 
     def __del__(self) -> None:
-        if self.handle:
+        if getattr(self, "handle", None):
             lib.session_release(self.handle)
 
     def cancel(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from . import _dtypes
 from ._dtypes import INT, UINT, Code, code_for, code_of
 from ._library import Deleter, ManagedTensor, Tensor
+from .errors import Error, UsageError
 
 _CPU = 1
 _address_of = c.addressof
@@ -33,8 +34,8 @@ def as_array(value: Any, declared: Code | None) -> np.ndarray:
 def _from_numbers(value: Any, declared: Code) -> np.ndarray:
     dtype = declared.numpy
     if declared.is_bits:
-        raise TypeError(f"numbers become floats that NumPy does not have with the package ml_dtypes only; give the bits "
-                        f"as an array of {dtype}")
+        raise TypeError(f"NumPy does not have the dtype: install the package ml_dtypes, or give the bits as an array of "
+                        f"{dtype}")
     array = np.asarray(value)
     if array.size and dtype.kind in "iub" and array.dtype.kind not in ("iub" if dtype.kind != "b" else "b"):
         raise TypeError(f"expected numbers of {dtype}, got {array.dtype}")
@@ -64,7 +65,15 @@ class Slot:
         self._keep: Any = None
 
     def lend(self, value: Any) -> None:
-        """Points at the value's memory, which must live until release()."""
+        """Points at the value's memory, which must live until release(). Errors name the slot."""
+        try:
+            self._lend(value)
+        except Error:
+            raise
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise UsageError(f"{self.name}: {error}") from error
+
+    def _lend(self, value: Any) -> None:
         if type(value) is not np.ndarray:
             if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) and self._lend_capsule(value):
                 return
@@ -73,7 +82,7 @@ class Slot:
             value = value.astype(value.dtype.newbyteorder("="))
         code = code_for(value.dtype, self.declared)
         if code is None:
-            raise TypeError(f"{self.name} has the dtype {value.dtype}, which tensors do not have")
+            raise TypeError(f"arrays of {value.dtype} are not tensors here")
         if code.is_packed:
             shape, value = value.shape, _dtypes.packed(value, code.bits)
             self._set(value.ctypes.data, shape, None, code)

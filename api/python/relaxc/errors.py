@@ -45,7 +45,7 @@ class UnsupportedError(CompileError, NotImplementedError):
     """The model may be right, but relaxc cannot compile it (yet), or the compiler is not installed."""
 
 
-class UsageError(Error, ValueError):
+class UsageError(Error, ValueError, TypeError):
     """A call is wrong: an unknown name, a wrong count, a value of the wrong kind."""
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NoReturn, Sequence
 
 from . import _interrupt, _library
 from ._library import encoded, lib, text
@@ -21,6 +21,9 @@ class Program:
 
     def __del__(self) -> None:
         lib.program_release(self.handle)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a Model cannot be pickled: save() it, and load() the artifact in the other process")
 
 
 class Results(tuple):
@@ -49,6 +52,9 @@ class Model:
     interpreter's lock is free while kernels run."""
 
     def __init__(self, program: Program, function: str | None = None, threads: int = 0, memory_limit: int = 0) -> None:
+        for name, value in (("threads", threads), ("memory_limit", memory_limit)):
+            if value < 0:
+                raise UsageError(f"{name} is {value}, expected 0 (the default) or more")
         self._program, self._function = program, encoded(function)
         self._threads, self._memory_limit = threads, memory_limit
         self.inputs: tuple[ValueInfo, ...] = self._infos(lib.num_inputs, lib.input)
@@ -146,6 +152,15 @@ class Model:
         lines = [f"  {what} {info}" for what, infos in (("input ", self.inputs), ("output", self.outputs))
                  for info in infos]
         return "\n".join([f"<relaxc.Model {self._function.decode() if self._function else ''}".rstrip(), *lines]) + ">"
+
+    def __copy__(self) -> Model:
+        return Model(self._program, text(self._function) or None, self._threads, self._memory_limit)
+
+    def __deepcopy__(self, _memo: Any) -> Model:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        return self._program.__reduce_ex__(protocol)
 
     def _session(self) -> Session:
         try:
