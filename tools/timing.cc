@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "support/lists.h"
+#include "support/printable.h"
 #include "support/version.h"
 #include "tools/console.h"
 #include "tools/dims.h"
@@ -102,7 +103,11 @@ std::vector<double> timed_runs(const TimingOptions& options, const std::function
 }
 
 void print_times(const std::vector<double>& sorted, const Timed& it) {
-  for (const vm::Value& input : it.inputs) print_message("input {}\n", describe(input));
+  const std::vector<vm::ValueInfo>& infos = it.program.function(it.function).inputs;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const std::string name = infos[i].name.empty() ? "" : printable(infos[i].name) + ": ";
+    print_message("input {}{}\n", name, describe(it.inputs[i]));
+  }
   print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs{}\n",
                 it.load_s, it.was_cached ? " (from the cache)" : "", median_of(sorted), sorted.front(), sorted.back(),
                 sorted.size(), it.cold_caches ? " with cold caches" : "");

@@ -306,6 +306,10 @@ static constexpr OtherFormat kOtherFormats[] = {
     {0, "\x80\x04\x95", "a Python pickle; export the model it holds, as skl2onnx does for scikit-learn"},
     {0, "\x89HDF", "an HDF5 file, such as a Keras model; convert it with tf2onnx"},
     {4, "TFL3", "a TensorFlow Lite model; convert it with `python -m tf2onnx.convert --tflite`"},
+    {0,
+     "\x7f"
+     "ELF",
+     "a shared object; an artifact is compiled already: run it, or load it"},
     {0, "GGUF", "a GGUF file; export the model that it was made from"},
     {0, "\x1f\x8b", "compressed with gzip; unpack it first"},
     {0, "<!DOCTYPE", "an HTML page, as a failed download leaves it; download the model again"},
