@@ -20,8 +20,9 @@
  * set `size`, and fill the rest with zeros. Members that are zero have the default. The other structs never change.
  *
  * Callbacks must not throw exceptions, nor run the session whose run calls them. After fork() a child may load programs
- * and make sessions of its own; sessions of its parent that have run with several threads are for the parent only, and
- * so is the compiler where the parent has compiled. A host that includes a dlpack.h of its own does so before this. */
+ * and make sessions of its own; sessions of its parent that have run with several threads are for the parent only, which
+ * alone may release them, and so is the compiler where the parent has compiled. A host that includes a dlpack.h of its
+ * own does so before this. */
 #ifndef RELAXC_RELAXC_H_
 #define RELAXC_RELAXC_H_
 #include <stddef.h>
@@ -50,11 +51,12 @@ typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
                              RELAXC_RUN_FAILED =
                                  4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
                              RELAXC_CANCELLED = 5,     /* relaxc_session_cancel, or `cancelled` of a compilation */
-                             RELAXC_OUT_OF_MEMORY = 6, /* the allocator, memory_limit, or the system */
+                             RELAXC_OUT_OF_MEMORY = 6, /* memory of tensors: the allocator, memory_limit, or the system */
                              RELAXC_INTERNAL = 7       /* a bug of relaxc */
 } relaxc_status;
 
-/* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. */
+/* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. It
+ * lives until the next call on this thread that fails. */
 RELAXC_API const char* relaxc_error_message(void);
 /* One of the errors that the message is made of. Members are NULL or 0 where they are not known. */
 typedef struct relaxc_error_place {
@@ -112,8 +114,9 @@ typedef enum relaxc_kind {
 
 typedef struct relaxc_dim {
   int64_t value;    /* -1: symbolic */
-  const char* text; /* "batch" or "4 * n" of a symbolic dim, else "" */
-  int64_t least;    /* the sizes that a run may have: 0 and INT64_MAX where nothing is stated, as for "4 * n" */
+  const char* text; /* "batch" or "4 * n" of a symbolic dim, "?" of one without a name, else "" */
+  int64_t least;    /* of a symbolic dim, the sizes that a run may have: 0 and INT64_MAX where nothing is stated, as for
+                       "4 * n" */
   int64_t most;
 } relaxc_dim;
 
@@ -135,7 +138,8 @@ typedef struct relaxc_value_info {
 /* A NULL name of a function stands for "main", or for the only public function. */
 RELAXC_API int32_t relaxc_num_functions(const relaxc_program* program);
 RELAXC_API const char* relaxc_function_name(const relaxc_program* program, int32_t index);
-/* Give -1 and NULL for an unknown function or index, with a message. A tuple result counts as its items. */
+/* Give -1 and NULL for an unknown function or index; those that take a function's name set the message. A tuple result
+ * counts as its items. */
 RELAXC_API int32_t relaxc_num_inputs(const relaxc_program* program, const char* function);
 RELAXC_API int32_t relaxc_num_outputs(const relaxc_program* program, const char* function);
 RELAXC_API const relaxc_value_info* relaxc_input(const relaxc_program* program, const char* function, int32_t index);
@@ -166,8 +170,9 @@ typedef struct relaxc_thread_pool {
 
 typedef struct relaxc_session_options {
   size_t size;                           /* sizeof(relaxc_session_options) */
-  int32_t num_threads;                   /* 0: all cores of the process; not with thread_pool */
-  int64_t memory_limit;                  /* bytes of tensors alive at once; 0: twice the machine's memory */
+  int32_t num_threads;                   /* up to 1024; 0: all cores of the process. Unused with thread_pool */
+  int64_t memory_limit;                  /* bytes of tensors alive at once, without the scratch memory that a kernel has
+                                            while it runs; 0: twice the machine's memory */
   const relaxc_allocator* allocator;     /* copied; NULL: the C library's */
   const relaxc_thread_pool* thread_pool; /* copied; NULL: threads of the session's own */
 } relaxc_session_options;
@@ -179,15 +184,16 @@ RELAXC_API void relaxc_session_release(relaxc_session* session);
 /* Ends the run that is in progress after the kernel that it is in; callable from any thread. A later run is not
  * concerned. */
 RELAXC_API void relaxc_session_cancel(relaxc_session* session);
-/* Returns idle memory to the system. */
+/* Returns idle memory of tensors to the system. */
 RELAXC_API void relaxc_session_trim(relaxc_session* session);
 
 typedef struct relaxc_memory_stats {
   int64_t live_bytes;  /* in use now: results that the host holds */
   int64_t idle_bytes;  /* kept for later runs */
   int64_t peak_bytes;  /* the most ever in use */
-  int64_t allocations; /* requests that went to the system or the host's allocator */
+  int64_t allocations; /* requests for tensors that went to the system or the host's allocator */
 } relaxc_memory_stats;
+/* Memory of tensors; kernels' scratch memory is not in it. */
 RELAXC_API void relaxc_session_memory(const relaxc_session* session, relaxc_memory_stats* stats);
 
 /* One call of a kernel, valid during the callback. */

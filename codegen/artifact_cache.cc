@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <numeric>
 
 #include "codegen/build_id.h"
 #include "codegen/cache_folder.h"
@@ -408,15 +409,21 @@ std::vector<CachedArtifact> cached_artifacts(const std::string& folder) {
 }
 
 uint64_t clear_cache(const std::string& folder) {
-  uint64_t bytes = 0;
-  for (const CachedArtifact& artifact : cached_artifacts(folder)) bytes += artifact.bytes;
+  auto bytes_of = [](const std::vector<CachedArtifact>& artifacts) {
+    return std::accumulate(artifacts.begin(), artifacts.end(), uint64_t{0},
+                           [](uint64_t sum, const CachedArtifact& artifact) { return sum + artifact.bytes; });
+  };
+  const uint64_t before = bytes_of(cached_artifacts(folder));
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
     if (has_name_of_cache(file.path())) files.push_back(file.path());
   }
-  for (const fs::path& file : files) fs::remove(file, error);
-  return bytes;
+  for (const fs::path& file : files) {
+    if (!fs::remove(file, error) && fs::exists(file))
+      throw_runtime_error("cannot remove '{}': {}", file.string(), error.message());
+  }
+  return before - bytes_of(cached_artifacts(folder));
 }
 
 }  // namespace relaxc

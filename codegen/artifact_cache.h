@@ -57,7 +57,8 @@ struct CachedArtifact {
 };
 // Returns the artifacts in the folder, the one that was used last first.
 std::vector<CachedArtifact> cached_artifacts(const std::string& folder);
-// Removes all that load_cached() keeps in the folder, and nothing else. Returns the bytes of the artifacts.
+// Removes all that load_cached() keeps in the folder, and nothing else. Returns the bytes of the artifacts. Throws
+// RuntimeError for a file that cannot be removed.
 uint64_t clear_cache(const std::string& folder);
 
 }  // namespace relaxc

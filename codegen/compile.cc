@@ -162,6 +162,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
                              : import_onnx(path, tables.ops(), options);
   };
   IRModule module = guarded([&] { return fmt::format("reading '{}'", path); }, read);
+  for (const auto& [name, _] : settings.dim_ranges) {
+    if (settings.dims.contains(name)) fail({}, "dim '{}' has a size and a range; leave one of them out", name);
+  }
   if (!settings.dim_ranges.empty() && !diagnostics.has_errors())
     module = with_dim_ranges(std::move(module), settings.dim_ranges);
   add_warnings(module, diagnostics);

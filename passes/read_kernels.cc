@@ -521,6 +521,10 @@ std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::stri
                                           std::vector<std::string>* notes, Diagnostics* warnings) {
   KernelReader reader(text, filename, ops);
   std::vector<KernelRule> rules = reader.run();
+  Diagnostics problems;
+  for (size_t i = 0; i < reader.programs.size(); ++i)
+    verify({{{fmt::format("kernel_{}", i), without_symbol(reader.programs[i])}}, {}, {}}, ops, problems);
+  problems.throw_if_errors();
   if (warnings) {
     for (const Diagnostic& warning : unread_annotations(reader.programs)) warnings->add(warning);
     for (const KernelRule& rule : rules) {

@@ -162,9 +162,10 @@ int run(const BenchOptions& stated) {
   BenchOptions options = stated;
   options.inputs = with_buffer_names(stated.inputs, stated.model);
   fix_dims(options.inputs, options.model, options.compiler);
-  check_output(options.json, options.model);
-  check_output(options.html, options.model);
-  check_output(options.trace, options.model);
+  std::vector<std::string> inputs = options.compiler.files(options.model);
+  std::ranges::move(stated.inputs.files(), std::back_inserter(inputs));
+  inputs.push_back(options.other);
+  check_outputs({options.json, options.html, options.trace}, inputs);
   const std::string outputs[] = {options.json, options.html, options.trace};
   if (std::ranges::count(outputs, "-") > 1)
     throw CLI::ValidationError(

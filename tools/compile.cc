@@ -21,6 +21,7 @@
 #include "tools/progress_line.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
+#include "vm/output_file.h"
 
 namespace relaxc::tools {
 
@@ -148,7 +149,7 @@ void write_database(const std::string& model, const std::string& folder, Compile
   };
   run_pipeline(read_scheduled_module(model, settings), settings);
   std::ranges::sort(tuned, {}, &TunedProgram::name);
-  std::filesystem::create_directories(folder);
+  vm::make_folder(folder);
   std::filesystem::path path = folder;
   write_text((path / kWorkloads).string(), print_workloads(tuned));
   write_text((path / kTuningRecords).string(), print_tuning_records(tuned, codegen::parse_target(settings.target)));
@@ -213,7 +214,6 @@ std::vector<Emitted> emitted(CompileCommand& options) {
       throw CLI::ValidationError(
           "tuning records are two files: give their folder, -o FOLDER or --emit database=FOLDER");
     if (one.file.empty()) one.file = "-";
-    check_output(one.file, options.model);
   }
   std::set<std::string> files;
   if (!options.output.empty()) files.insert(options.output);
@@ -227,7 +227,13 @@ std::vector<Emitted> emitted(CompileCommand& options) {
 
 int run(CompileCommand options) {
   const std::vector<Emitted> levels = emitted(options);
-  check_output(options.output, options.model);
+  std::vector<std::string> outputs = map_each(levels, &Emitted::file);
+  for (const Emitted& one : levels) {
+    if (one.level != "database") continue;
+    for (const char* file : {kWorkloads, kTuningRecords}) outputs.push_back(one.file + "/" + file);
+  }
+  outputs.push_back(options.output);
+  check_outputs(outputs, options.compiler.files(options.model));
   CompileSettings settings = options.compiler.get(options.model);
   std::optional<CompiledModule> known;
   for (const Emitted& one : levels) {

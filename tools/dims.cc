@@ -191,7 +191,7 @@ bool DimSolver::invert(const vm::DimInfo& dim, int64_t value) {
 bool DimSolver::all_at_least(int64_t least, const std::map<std::string, int64_t>& dims) const {
   return std::ranges::all_of(needed_, [&](const vm::DimInfo& dim) {
     std::optional<int64_t> number = evaluate(dim, dims);
-    return number && *number >= (dim.text.empty() ? 0 : least);
+    return number && *number >= (dim.text.empty() ? 0 : least) && *number <= dim.most;
   });
 }
 
@@ -215,10 +215,15 @@ void DimSolver::solve() {
   std::set<std::string> unknown;
   for (const vm::DimInfo& dim : needed_) unknown.merge(names_in_dim(dim.text));
   std::erase_if(unknown, [&](const std::string& name) { return known_.contains(name); });
+  std::map<std::string, int64_t> ranges_begin;  // of names with a stated range
+  for (const vm::DimInfo& dim : needed_) ranges_begin.emplace(dim.text, dim.least);
   for (int64_t least : {1, 0}) {
     for (int64_t number = 1; number <= 1 << 16; number *= 2) {
       std::map<std::string, int64_t> dims = known_;
-      for (const std::string& name : unknown) dims.emplace(name, number);
+      for (const std::string& name : unknown) {
+        const auto begin = ranges_begin.find(name);
+        dims.emplace(name, std::max(number, begin == ranges_begin.end() ? 0 : begin->second));
+      }
       if (!all_at_least(least, dims)) continue;
       known_ = std::move(dims);
       return;

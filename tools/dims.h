@@ -25,7 +25,7 @@ class DimSolver {
   // The expression is a dim of an input that is not given. All of these must be learnt and needed before value().
   void need(const vm::DimInfo& dim) { needed_.push_back(dim); }
   // Chooses values for the names that nothing determines: the same number for all of them, the smallest power of two
-  // for which no dim that is needed is 0, or else none is negative.
+  // for which no dim that is needed is 0, or else none is negative; more where a range begins above it.
   void solve();
   // Returns the number. Throws a CompileError that asks for a value when the dim has none that is at least 0.
   int64_t value(const vm::DimInfo& dim) const;

@@ -42,6 +42,39 @@ void check_output(const std::string& output, const std::string& input) {
     throw CLI::ValidationError(fmt::format("'{}' is the input and would be replaced; name another output", output));
 }
 
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
+  std::set<std::string> places;
+  for (const std::string& output : outputs) {
+    if (output.empty() || output == "-") continue;
+    for (const std::string& input : inputs) check_output(output, input);
+    std::error_code ignored;
+    const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(output), ignored);
+    const bool is_file = !std::filesystem::exists(place, ignored) || std::filesystem::is_regular_file(place, ignored);
+    if (is_file && !places.insert(place.string()).second)
+      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file for one of them", output));
+  }
+}
+
+void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::filesystem::path input : inputs) {
+    const std::filesystem::path parent = input.has_parent_path() ? input.parent_path() : ".";
+    if (input.filename().string().starts_with("output_") && std::filesystem::equivalent(parent, folder, ignored))
+      throw CLI::ValidationError(
+          fmt::format("'{}' is an input and may be replaced by a result; name another folder", input.string()));
+  }
+}
+
+std::vector<std::string> InputOptions::files() const {
+  std::vector<std::string> result = positional;
+  for (const std::string& text : named) {
+    result.push_back(text);
+    for (size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1))
+      result.push_back(text.substr(at + 1));
+  }
+  return result;
+}
+
 CLI::Validator whole_number_in(int64_t least, int64_t most) {
   auto check = [=](std::string& text) -> std::string {
     const bool is_negative = text.starts_with('-');
@@ -255,6 +288,10 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   std::vector<vm::Value> values = maker.make(inputs, std::move(written));
   if (notes) *notes = maker.notes();
   return values;
+}
+
+void InputOptions::check_dims(const std::vector<vm::ValueInfo>& inputs) const {
+  relaxc::tools::check_names(parse_dims(dims), inputs, {});
 }
 
 std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs,

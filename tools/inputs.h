@@ -23,6 +23,10 @@ bool is_nameless(const std::string& text);
 
 // Reports a mistake on the command line (ValidationError) where the output would replace the file that is read.
 void check_output(const std::string& output, const std::string& input);
+// Throws CLI::ValidationError where an output would replace one of the inputs, or another output. "" and "-" are none.
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs);
+// Does so where results in this folder, output_0.npy and so on, would replace one of the inputs.
+void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs);
 
 // Accept a whole number, or any number, of this range.
 CLI::Validator whole_number_in(int64_t least, int64_t most);
@@ -44,6 +48,10 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 
 // The sources of inputs: files and values by name, files by position, else random values in declared shapes.
 struct InputOptions {
+  // Reports a name of --dim that no input has.
+  void check_dims(const std::vector<vm::ValueInfo>& inputs) const;
+  // Returns the files that the inputs may be read from.
+  std::vector<std::string> files() const;
   std::vector<std::string> named;       // x=x.npy, or x.npy for the only input, or all.npz
   std::vector<std::string> positional;  // in0.pb in1.pb
   std::vector<std::string> dims;        // batch=4, for random inputs

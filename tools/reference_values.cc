@@ -59,6 +59,7 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
     if (values.size() != infos.size()) fail({}, "{} has {} inputs, the model {}", folder, values.size(), infos.size());
     return values;
   }
+  flags.check_dims(infos);
   std::vector<WrittenValue> given = flags.given(infos);
   for (size_t i = 0; i < infos.size(); ++i) {
     const Tensor* value = find_value(named, infos[i].name);

@@ -158,6 +158,7 @@ int main(int argc, char** argv) {
   reserve_standard_streams();
   std::signal(SIGBUS, on_bus_error);
   handle_segmentation_faults();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
   try {
     return run(argc, argv);
   } catch (const relaxc::CompileError& error) {

@@ -1,5 +1,6 @@
 // relaxc-run: runs, measures and describes artifacts, with the runtime alone: neither LLVM nor protobuf.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <memory>
 
 #include "support/check.h"
@@ -36,6 +37,7 @@ Program load(const RunnerOptions& options) {
 }
 
 int run(const RunnerOptions& options) {
+  check_output_folder(options.results.output_dir, options.inputs.files());
   const Program program = load(options);
   const vm::Function& function = program.function(options.function);
   Session session(program, {.threads = options.threads});
@@ -156,6 +158,7 @@ int run_command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using relaxc::tools::print_error;
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
   try {
     return relaxc::tools::run_command(argc, argv);
   } catch (const relaxc::CompileError& error) {

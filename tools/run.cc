@@ -65,6 +65,7 @@ int run(const RunOptions& stated) {
   RunOptions options = stated;
   options.inputs = with_buffer_names(stated.inputs, stated.model);
   fix_dims(options.inputs, options.model, options.compiler);
+  check_output_folder(options.results.output_dir, stated.inputs.files());
   const CompileSettings settings = settings_of(options);
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);

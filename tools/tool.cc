@@ -218,8 +218,18 @@ static DimRanges parse_dim_ranges(const std::vector<std::string>& texts) {
     read(numbers.substr(colon + 1), parsed.most);
     if (parsed.least > parsed.most)
       throw CLI::ValidationError(fmt::format("'{}': the range begins above its end", text));
-    result.insert_or_assign(std::string(name), parsed);
+    if (!result.emplace(name, parsed).second)
+      throw CLI::ValidationError(fmt::format("'{}': the dim has a range already", text));
   }
+  return result;
+}
+
+std::vector<std::string> CompilerOptions::files(const std::string& model) const {
+  std::vector<std::string> result = rule_files(model);
+  result.push_back(split_text_path(model).file);
+  for (const std::vector<std::string>* more : {&settings.linked, &plugins, &backends})
+    result.insert(result.end(), more->begin(), more->end());
+  for (const std::string& text : bound) result.push_back(text.substr(text.find('=') + 1));
   return result;
 }
 

@@ -31,6 +31,8 @@ struct CompilerOptions {
   void add_to(CLI::App& app);
   // Adds --dim to a command that only compiles.
   void add_dims(CLI::App& app);
+  // Returns the model's file and all others that the flags name, which no output may replace.
+  std::vector<std::string> files(const std::string& model) const;
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
   // Returns the files with kernels and schedules that get() reads.

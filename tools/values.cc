@@ -232,7 +232,10 @@ Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, s
   Tensor result = Tensor::empty(tensor.shape(), dtype);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (dtype.is_float()) {
-      result.set_double(i, tensor.as_double(i));
+      const double number = tensor.as_double(i);
+      result.set_double(i, number);
+      if (std::isfinite(number) && !std::isfinite(result.as_double(i)))
+        fail({}, "input '{}': element {} is {}, which is beyond the range of {}", input, i, number, to_string(dtype));
       continue;
     }
     constexpr double kMost = 9.2e18;  // so that the conversion to an integer is defined

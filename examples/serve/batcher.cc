@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <fmt/format.h>
+
 namespace serve {
 
 using relaxc::Tensor;
@@ -22,6 +24,16 @@ relaxc::Program checked(relaxc::Program program) {
   return program;
 }
 
+// Returns the settings for the batches that the program takes (`relaxc compile --dim-range`).
+BatchSettings within_range(BatchSettings settings, const relaxc::Program& program) {
+  const auto& batch = program.inputs()[0].dims->front();
+  if (batch.least > 1)
+    throw relaxc::RuntimeError(
+        fmt::format("the program takes batches from {}, and a single request is a batch of 1", batch.least));
+  settings.largest_batch = static_cast<int>(std::min<int64_t>(settings.largest_batch, batch.most));
+  return settings;
+}
+
 }  // namespace
 
 Batcher::Rows::Rows(const relaxc::vm::ValueInfo& value) {
@@ -30,8 +42,8 @@ Batcher::Rows::Rows(const relaxc::vm::ValueInfo& value) {
 }
 
 Batcher::Batcher(relaxc::Program program, BatchSettings settings)
-    : settings_(settings),
-      session_(checked(std::move(program)), {.threads = settings.threads}),
+    : session_(checked(std::move(program)), {.threads = settings.threads}),
+      settings_(within_range(settings, session_.program())),
       input_(session_.program().inputs()[0]),
       output_(session_.program().outputs()[0]),
       memory_(Tensor::empty({settings.largest_batch, input_.row_size}, relaxc::kFloat32)),

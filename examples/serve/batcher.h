@@ -60,8 +60,8 @@ class Batcher {
   std::vector<Request> next_batch();
   relaxc::Tensor stacked(const std::vector<Request>& batch);
 
-  const BatchSettings settings_;
   relaxc::Session session_;
+  const BatchSettings settings_;
   Rows input_, output_;
   relaxc::Tensor memory_;  // of the largest batch
   mutable std::mutex mutex_;

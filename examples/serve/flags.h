@@ -22,7 +22,8 @@ struct Flags {
       if (number == numbers.end() || i + 1 == argc) throw std::invalid_argument(usage(argv[0]));
       const char* end = argv[i + 1] + std::strlen(argv[i + 1]);
       auto [rest, error] = std::from_chars(argv[i + 1], end, number->second);
-      if (error != std::errc() || rest != end || number->second < 0)
+      const bool is_port = number->first == "port" && number->second > 65535;
+      if (error != std::errc() || rest != end || number->second < 0 || is_port)
         throw std::invalid_argument(fmt::format("{}: expected a number, found '{}'", argv[i], argv[i + 1]));
     }
   }
