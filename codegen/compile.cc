@@ -333,7 +333,10 @@ void CompiledModule::note_libraries(const CompileSettings& settings, const std::
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_scheduled_module(path, settings, &files), settings);
+  IRModule module = read_scheduled_module(path, settings, &files);
+  if (module.functions.empty() && is_text_path(split_text_path(path).file))
+    fail({}, "'{}' has no function: expected @R.function, @T.prim_func, or a class of them with @I.ir_module", path);
+  CompiledModule result = compile(std::move(module), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;

@@ -213,6 +213,33 @@ TEST_CASE("one run emits several levels and the artifact", "[tools]") {
   CHECK(contains(compile({"--emit", "tir=" + module}).err, "is the input and would be replaced"));
 }
 
+TEST_CASE("no output replaces a file that is read, or another output", "[tools]") {
+  test::Folder folder("outputs");
+  const std::string module = folder.write("module.py", kExpAndSum), rules = folder.write("rules.py", "# none\n"),
+                    input = folder.at("x.json"), artifact = folder.at("module.so");
+  auto refused = [&](const std::vector<std::string>& words, const std::string& why) {
+    const Outcome outcome = run_relaxc(words);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, why));
+  };
+  refused({"compile", module, "--kernels", rules, "-o", rules}, "is the input and would be replaced");
+  refused({"compile", module, "--kernels", rules, "--emit", "tir=" + rules}, "is the input and would be replaced");
+  refused({"compile", module, "-o", artifact, "--emit", "tir=" + folder.at("./module.so")}, "two outputs go to");
+  folder.write("x.json", "");
+  refused({"bench", module, "--input", "x=" + input, "--json", input}, "is the input and would be replaced");
+  refused({"bench", module, "--json", folder.at("a"), "--trace", folder.at("./a")}, "two outputs go to");
+  const std::string old = folder.write("output_0.npy", "");
+  refused({"run", module, "--input", "x=" + old, "--output-dir", folder.path.string()}, "may be replaced by a result");
+  CHECK(contains(run_relaxc({"compile", folder.write("none.py", "garbage\n"), "-o", artifact}).err, "none.py"));
+  CHECK_FALSE(std::filesystem::exists(artifact));
+  CHECK(contains(run_relaxc({"compile", module, "-o", artifact, "--dim-range", "n=1:2", "--dim-range", "n=1:3"}).err,
+                 "has a range already"));
+  CHECK(contains(run_relaxc({"compile", module, "-o", artifact, "--dim", "n=3", "--dim-range", "n=1:3"}).err,
+                 "has a size and a range"));
+  CHECK(contains(run_relaxc({"run", module, "--dim-range", "n=3:5"}).out, "float32[4]"));
+}
+
 TEST_CASE("--dim is the size of a dim, and --fix-dims compiles for it", "[tools]") {
   test::Folder folder("dims");
   const std::string module = folder.write("module.py", kExpAndSum), artifact = folder.at("module.so");

@@ -253,6 +253,25 @@ def linked(x: T.Buffer(("n", "m"), "float32"), alpha: T.float32, y: T.Buffer(("n
   CHECK(contains(without.err, "--kernels FILE with @S.implements(\"com.me::FancyGelu\")"));
 }
 
+TEST_CASE("a kernel that breaks the rules of programs is the user's error", "[tools]") {
+  OwnKernels own;
+  std::ofstream(own.at("wrong.py")) << R"(@S.implements("nn.gelu")
+@T.prim_func
+def mine(x: T.Buffer(("n", 24), "float32"), y: T.Buffer(("n", 24), "float32")):
+    for i, j in T.grid(n, 24):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                y[vi, vj] = T.float32(0)
+            y[vi, vj] = y[vi, vj] + x[vi, vj]
+)";
+  const Outcome outcome = own_kernels_tool({"run", own.gelu(), "--kernels", own.at("wrong.py"), "--dim", "n=2"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.err, "wrong.py:8:17: error: the init of block 'y' mentions the reduce axis 'vj'"));
+  CHECK_FALSE(contains(outcome.err, "internal error"));
+}
+
 TEST_CASE("a rule does not fit where a list has fewer items than it takes", "[tools]") {
   OwnKernels folder;
   std::string rule = folder.write("rule.py",
