@@ -41,8 +41,9 @@ void make_private_folder(const std::string& folder) {
 void check_private_folder(const std::string& folder) {
   struct stat status{};
   if (stat(folder.c_str(), &status) != 0) throw_runtime_error("the folder '{}' cannot be read", folder);
-  const bool is_own = status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  if (!is_own)
+  if (status.st_uid != geteuid())
+    throw_runtime_error("the folder '{}' of artifacts belongs to another user; name one of your own (--cache)", folder);
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     throw_runtime_error("other users may write to the folder '{}' of artifacts; chmod go-w lets it be used", folder);
 }
 
