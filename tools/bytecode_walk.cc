@@ -233,15 +233,12 @@ class BytecodeWalker {
       case Opcode::kConstLoad:
         return add_constant(instruction);
       case Opcode::kMove:
-        reg(instruction, "dst") = std::vector(reg(instruction, "src"));
-        return;
+        return copy(instruction, "src");
       case Opcode::kReshapeView:
       case Opcode::kView:
-        reg(instruction, "dst") = std::vector(reg(instruction, "tensor"));
-        return;
+        return copy(instruction, "tensor");
       case Opcode::kTupleGet:
-        reg(instruction, "dst") = std::vector(reg(instruction, "tuple"));
-        return;
+        return copy(instruction, "tuple");
       case Opcode::kMakeTuple:
         reg(instruction, "dst") = held_by(words(instruction, "fields"));
         return;
@@ -288,6 +285,9 @@ class BytecodeWalker {
       case Opcode::kLoop:
         return call_other(instruction);
     }
+  }
+  void copy(const Instruction& instruction, const char* from) {
+    reg(instruction, "dst") = std::vector(reg(instruction, from));
   }
   void call_other(const Instruction& instruction) {
     using Kind = WalkedCall::Kind;

@@ -274,11 +274,12 @@ void add_compile(CLI::App& app, int& exit_code) {
   }
   auto is_level = [levels](const std::string& text) {
     const std::string level = text.substr(0, text.find('='));
-    return std::ranges::count(levels, level) ? "" : fmt::format("'{}' is not a level; there are {}", level, joined(levels));
+    return std::ranges::count(levels, level) ? ""
+                                             : fmt::format("'{}' is not a level; there are {}", level, joined(levels));
   };
   command->add_option("--emit", options->emit, "print a level instead, or write it to a file beside the artifact")
       ->type_name("LEVEL[=FILE]")
-      ->check(CLI::Validator(is_level, "{" + joined(levels, ",") + "}"))
+      ->check(CLI::Validator(is_level, "{" + joined(levels, ",") + "}").name(one_of(levels).get_name()))
       ->allow_extra_args(false);
   options->compiler.add_dims(*command);
   options->compiler.add_to(*command);

@@ -268,7 +268,7 @@ def mine(x: T.Buffer(("n", 24), "float32"), y: T.Buffer(("n", 24), "float32")):
   const Outcome outcome = own_kernels_tool({"run", own.gelu(), "--kernels", own.at("wrong.py"), "--dim", "n=2"});
   INFO(outcome.err);
   CHECK(outcome.exit_code == 1);
-  CHECK(contains(outcome.err, "wrong.py:8:17: error: the init of block 'y' mentions the reduce axis 'vj'"));
+  CHECK(contains(outcome.err, "wrong.py:5:14: error: the init of block 'y' mentions the reduce axis 'vj'"));
   CHECK_FALSE(contains(outcome.err, "internal error"));
 }
 
