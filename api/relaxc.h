@@ -20,9 +20,9 @@
  * set `size`, and fill the rest with zeros. Members that are zero have the default. The other structs never change.
  *
  * Callbacks must not throw exceptions, nor run the session whose run calls them. After fork() a child may load programs
- * and make sessions of its own; sessions of its parent that have run with several threads are for the parent only, which
- * alone may release them, and so is the compiler where the parent has compiled. A host that includes a dlpack.h of its
- * own does so before this. */
+ * and make sessions of its own; sessions of its parent that have run with several threads are for the parent only,
+ * which alone may release them, and so is the compiler where the parent has compiled. A host that includes a dlpack.h
+ * of its own does so before this. */
 #ifndef RELAXC_RELAXC_H_
 #define RELAXC_RELAXC_H_
 #include <stddef.h>
@@ -50,9 +50,10 @@ typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
                              RELAXC_UNSUPPORTED = 3, /* the model may be right, but relaxc cannot compile it yet */
                              RELAXC_RUN_FAILED =
                                  4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
-                             RELAXC_CANCELLED = 5,     /* relaxc_session_cancel, or `cancelled` of a compilation */
-                             RELAXC_OUT_OF_MEMORY = 6, /* memory of tensors: the allocator, memory_limit, or the system */
-                             RELAXC_INTERNAL = 7       /* a bug of relaxc */
+                             RELAXC_CANCELLED = 5, /* relaxc_session_cancel, or `cancelled` of a compilation */
+                             RELAXC_OUT_OF_MEMORY =
+                                 6,              /* memory of tensors: the allocator, memory_limit, or the system */
+                             RELAXC_INTERNAL = 7 /* a bug of relaxc */
 } relaxc_status;
 
 /* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. It
@@ -300,9 +301,9 @@ typedef struct relaxc_compile_options {
   void* user;                        /* of both callbacks */
   const volatile int32_t* cancelled; /* the host makes it 1, on any thread, to end the compilation with
                                         RELAXC_CANCELLED when its next piece of work begins; NULL: it never does */
-  const char* const* range_names; /* symbolic dims whose sizes every run tests: least <= size <= most */
-  const int64_t* range_least;     /* from 0 */
-  const int64_t* range_most;      /* INT64_MAX: any */
+  const char* const* range_names;    /* symbolic dims whose sizes every run tests: least <= size <= most */
+  const int64_t* range_least;        /* from 0 */
+  const int64_t* range_most;         /* INT64_MAX: any */
   int32_t num_ranges;
 } relaxc_compile_options;
 

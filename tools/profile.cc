@@ -145,9 +145,8 @@ std::string Profile::text(int64_t runs) const {
     text += fmt::format("{:>8} {:>10.2f} {:>6.1f}% {:>8} {:>8.1f} {:>7.1f}%  {:<9}  {}{}\n", row->calls,
                         row->seconds * 1e6 / static_cast<double>(row->calls), 100 * row->seconds / total,
                         row->knows_operations ? fmt::format("{:.1f}", row->operations / row->seconds / 1e9) : "?",
-                        row->bytes / row->seconds / 1e9,
-                        100 * row->limit_seconds / row->seconds, bound(*row), row->kernel,
-                        row->nodes.empty() ? "" : " / " + printable(row->nodes, std::string::npos));
+                        row->bytes / row->seconds / 1e9, 100 * row->limit_seconds / row->seconds, bound(*row),
+                        row->kernel, row->nodes.empty() ? "" : " / " + printable(row->nodes, std::string::npos));
     text += fmt::format("{:>21}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule);
   }
   const double run_ms = total * 1000 / static_cast<double>(runs);
@@ -170,8 +169,8 @@ std::string Profile::json(int64_t runs) const {
         "\"operations\": {}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
         json_string(row->kernel), json_string(row->nodes), json_string(row->tensors), json_string(row->rule),
         calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->least_seconds * 1e6,
-        row->knows_operations ? fmt::format("{:.0f}", row->operations / calls) : "null", row->bytes / calls, row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls,
-        bound(*row));
+        row->knows_operations ? fmt::format("{:.0f}", row->operations / calls) : "null", row->bytes / calls,
+        row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls, bound(*row));
   };
   auto level = [](const MemoryLevel& level) {
     std::string bytes = std::isinf(level.bytes) ? "null" : fmt::format("{:.0f}", level.bytes);

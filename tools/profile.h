@@ -42,9 +42,9 @@ struct KernelProfile {
   double least_seconds = 0;  // of one call
   double operations = 0;
   bool knows_operations = true;  // a program may not tell them
-  double bytes = 0;          // that it reads and writes at least once
-  double limit_seconds = 0;  // the least that operations and bytes take
-  double idle_seconds = 0;   // of all threads together
+  double bytes = 0;              // that it reads and writes at least once
+  double limit_seconds = 0;      // the least that operations and bytes take
+  double idle_seconds = 0;       // of all threads together
   double compute_seconds = 0;
   std::array<double, 3> transfer_seconds = {};  // by level of memory
 };
