@@ -50,10 +50,9 @@ typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
                              RELAXC_UNSUPPORTED = 3, /* the model may be right, but relaxc cannot compile it yet */
                              RELAXC_RUN_FAILED =
                                  4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
-                             RELAXC_CANCELLED = 5, /* relaxc_session_cancel, or `cancelled` of a compilation */
-                             RELAXC_OUT_OF_MEMORY =
-                                 6,              /* memory of tensors: the allocator, memory_limit, or the system */
-                             RELAXC_INTERNAL = 7 /* a bug of relaxc */
+                             RELAXC_CANCELLED = 5,     /* relaxc_session_cancel, or `cancelled` of a compilation */
+                             RELAXC_OUT_OF_MEMORY = 6, /* of tensors: the allocator, memory_limit, or the system */
+                             RELAXC_INTERNAL = 7       /* a bug of relaxc */
 } relaxc_status;
 
 /* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. It
