@@ -40,8 +40,8 @@ struct CachedProgram {
 CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
                           LoadOptions options = {});
 
-// Returns the store of lowered programs and object code in the cache's folder, which load_cached() uses: a model that
-// was changed compiles only the programs that are new (PassSettings::store). Null where there is no folder.
+// Returns the store of lowered programs and object code in the cache's folder, as load_cached() uses it. With it in
+// PassSettings::store, a changed model compiles only the programs that are new. Null where there is no folder.
 std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache);
 
 // Returns $RELAXC_CACHE where it is set ("": no cache), else relaxc/artifacts in $XDG_CACHE_HOME or ~/.cache.

@@ -1,5 +1,5 @@
-// What a function's bytecode does, as far as can be said without running it: its calls in order, the tensors that they
-// read and write, and the memory in which these lie.
+// Follows the bytecode of a function without running it: its calls in order, the tensors that they read and write, and
+// the memory in which these lie.
 #pragma once
 #include <optional>
 #include <span>

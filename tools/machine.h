@@ -1,4 +1,4 @@
-// What the system says of the machine and of the limits of this process, for `relaxc doctor`.
+// The machine and the limits of this process, as the system tells them, for `relaxc doctor`.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -54,7 +54,7 @@ std::string_view place_name(const WalkedTensor& tensor) {
   return "";
 }
 
-// What a run allocates: neither inputs nor weights.
+// Returns whether a run allocates the tensor, which inputs and weights are not.
 bool is_allocated(const WalkedTensor& tensor) { return tensor.place == Place::kArena || tensor.place == Place::kOwn; }
 
 }  // namespace

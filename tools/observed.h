@@ -1,4 +1,4 @@
-// What the kernels of a run compute, call by call, and where the values of two runs part.
+// Records the values that each kernel call of a run computes, and finds the first call where two runs differ.
 #pragma once
 #include <map>
 #include <optional>
