@@ -98,6 +98,7 @@ IRModule with_dim_ranges(IRModule module, const DimRanges& given) {
       if (range.least > 0) least.set(dim, range.least);
       if (range.most != DimRange().most) most.set(dim, range.most);
     }
+    copy.attrs = copy.attrs.without(attr_names::kLowerBound).without(attr_names::kUpperBound);
     if (!least.empty()) copy.attrs.set(attr_names::kLowerBound, least);
     if (!most.empty()) copy.attrs.set(attr_names::kUpperBound, most);
     dim_ranges(copy);  // tests them

@@ -110,6 +110,7 @@ TEST_CASE("a run whose dims are out of their range is refused", "[codegen]") {
   INFO(text);
   CHECK(test::contains(text, "\"tir_var_lower_bound\": {\"k\": 2, \"n\": 3}"));
   CHECK(test::contains(text, "\"tir_var_upper_bound\": {\"k\": 4}"));
+  CHECK_FALSE(test::contains(text_when_verified(with_dim_ranges(module, {{"k", {}}})), "upper_bound"));
   const Program program = compile(module).load();
   const vm::ValueInfo& w = program.executable().default_function()->inputs.at(1);
   CHECK(w.dims->at(0) == vm::DimInfo{-1, "k", 2, 4});
