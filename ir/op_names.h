@@ -16,6 +16,9 @@
   X(kCeil, "relax.ceil")                                 \
   X(kRelu, "relax.nn.relu")                              \
   X(kAstype, "relax.astype")                             \
+  X(kClip, "relax.clip")                                 \
+  X(kQuantize, "relax.quantize")                         \
+  X(kDequantize, "relax.dequantize")                     \
   X(kMean, "relax.mean")                                 \
   X(kSum, "relax.sum")                                   \
   X(kMax, "relax.max")                                   \

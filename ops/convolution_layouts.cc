@@ -2,7 +2,8 @@
 // lanes. A sequence [N, C, L] is an image of one row, "NC_W16c". Weights stay in the plain order here; pack_weights
 // moves them into that of the kernel, or transforms them for Winograd's algorithm.
 //
-// A picture, an image of few channels, is read as it is. Filters that do not fill the last block are padded where
+// A picture, an image of few channels, is read as it is, or where a product of bytes can be summed with its neighbours,
+// with a channel of zeros that makes four, "NCHW4c". Filters that do not fill the last block are padded where
 // little is wasted: the next convolution does not read the padding. Groups whose channels fill half of a block become
 // one with zeros between them, so an infinite element makes NaNs in the other half, too.
 #include <numeric>
@@ -21,6 +22,7 @@ constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not 
 constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
 constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
 constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
+constexpr double kTimeOfPlainBytes = 2, kTimeOfDots = 0.25;
 
 // Returns the attributes of the same convolution of images of one row.
 ConvAttrs<2> as_images(const ConvAttrs<1>& attrs) {
@@ -91,9 +93,11 @@ struct Form {
   bool has_strides, is_dilated;
   bool has_long_rows;
   bool has_whole_points;  // all pixels, read point by point, fill vectors
+  bool is_bytes, has_dots;
 
   // In the plain order vectors lie along rows of pixels, or across all of them where these are read point by point.
   double plain_time() const {
+    if (is_bytes) return kTimeOfPlainBytes;
     if (window == 1 && !has_strides && !is_grouped && has_whole_points) return 1.1;
     if (is_depthwise) return has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3;
     if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
@@ -102,6 +106,7 @@ struct Form {
   }
   // In blocks they lie along channels, and Winograd's algorithm may compute windows of 3x3.
   double time_in_blocks() const {
+    if (is_bytes && has_dots && !is_depthwise) return kTimeOfDots;
     const bool is_winograd = window == 9 && !is_grouped && !is_picture && !has_strides && !is_dilated;
     return is_winograd ? 0.45 : 1;
   }
@@ -124,10 +129,11 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const auto block = channels_in_block(q.target);
   const bool is_plain = plain.data_layout == data_layout_of(N) && plain.kernel_layout == kernel_layout_of(N) &&
                         plain.out_layout.value_or(plain.data_layout) == plain.data_layout;
+  const bool is_bytes = tensor_dtype(weight) == DType::int_(8) && tensor_dtype(q.result) == kInt32;
   const bool is_float =
       tensor_dtype(data) == kFloat32 && tensor_dtype(weight) == kFloat32 && tensor_dtype(q.result) == kFloat32;
   const bool is_constant = q.op.arg(1).is<Constant>();
-  if (!block || !weight_dims || !data_dims || !result || !is_plain || !is_float ||
+  if (!block || !weight_dims || !data_dims || !result || !is_plain || !(is_float || is_bytes) ||
       !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
@@ -139,11 +145,16 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
     return std::nullopt;
   const Layout layout = *Layout::parse(fmt::format("{}{}c", N == 1 ? "NC_W" : "NCHW", *block), data_layout_of(N));
   attrs.out_layout = fmt::format("NCHW{}c", *block);
-  if (!is_picture) attrs.data_layout = *attrs.out_layout;
+  const bool has_four = is_picture && is_bytes && is_constant;
+  const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
+  attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
   auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {
-    const Expr image = is_picture ? reshaped(tensors[0], image_dims(*known_shape(tensors[0].type())), b) : tensors[0];
+    const bool is_read_as_is = is_picture && !has_four;
+    const Expr image =
+        is_read_as_is ? reshaped(tensors[0], image_dims(*known_shape(tensors[0].type())), b) : tensors[0];
     Expr w = reshaped(tensors[1], image_dims(*known_shape(tensors[1].type())), b);
+    if (has_four) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, 4 - blocks.depth, 0, 0, 0, 0}});
     w = merge_groups(w, blocks.groups, *merged, b);
     if (const int64_t rest = blocks.padded(blocks.filters) - blocks.filters; rest > 0)
       w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, rest, 0, 0, 0, 0, 0, 0}});
@@ -162,13 +173,18 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
                   .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
                   .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
                   .has_long_rows = guessed_extent(result->back()) >= static_cast<double>(kLongRow * *block),
-                  .has_whole_points = has_whole_points};
+                  .has_whole_points = has_whole_points,
+                  .is_bytes = is_bytes,
+                  .has_dots = q.target.has_int8_dot};
   const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * window);
   const double with_zeros =
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /
                       static_cast<double>(q.target.products_per_cycle());
-  return LayoutOffer{.operands = {is_picture ? std::nullopt : std::optional(layout), std::nullopt},
+  const std::optional<Layout> image_layout = has_four     ? std::optional(image_of_four)
+                                             : is_picture ? std::nullopt
+                                                          : std::optional(layout);
+  return LayoutOffer{.operands = {image_layout, std::nullopt},
                      .result = layout,
                      .emit = emit,
                      .gain = gain,
@@ -178,14 +194,18 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
 
 }  // namespace
 
-std::optional<Layout> weight_layout_of(const Call& conv2d) {
+std::optional<Layout> weight_layout_of(const Call& conv2d, int64_t group) {
   const auto attrs = read_attrs<ConvAttrs<2>>(conv2d.attrs);
   const auto weight = constant_shape(conv2d.args[1].type());
   const auto out = Layout::parse(attrs.out_layout.value_or(attrs.data_layout), data_layout_of(2));
   const int64_t lanes = out ? out->block_of(1) : 1;
   if (!weight || weight->size() != 4 || out->text() != fmt::format("NCHW{}c", lanes) || lanes == 1) return std::nullopt;
-  const int64_t channels = attrs.data_layout == out->text() ? std::gcd((*weight)[1], lanes) : 1;
-  return Layout::parse(channels == 1 ? fmt::format("OIHW{}o", lanes) : fmt::format("OIHW{}i{}o", channels, lanes));
+  const auto data = Layout::parse(attrs.data_layout, data_layout_of(2));
+  const int64_t channels = std::gcd((*weight)[1], data ? data->block_of(1) : 1);
+  if (channels == 1) return Layout::parse(fmt::format("OIHW{}o", lanes));
+  if (channels % group != 0 || group == 1) return Layout::parse(fmt::format("OIHW{}i{}o", channels, lanes));
+  if (channels == group) return Layout::parse(fmt::format("OIHW{}o{}i", lanes, group));
+  return Layout::parse(fmt::format("OIHW{}i{}o{}i", channels / group, lanes, group));
 }
 
 template <>

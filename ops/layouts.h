@@ -52,8 +52,9 @@ double guessed_elements(const std::vector<Expr>& dims);
 double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target);
 
 // Returns the order in which the kernel of a convolution of images in channel blocks reads its weight, "OIHW16i16o", or
-// "OIHW16o" where channels are not in blocks or do not divide by them; nullopt for any other convolution.
-std::optional<Layout> weight_layout_of(const Call& conv2d);
+// "OIHW16o" where channels are not in blocks or do not divide by them; nullopt for any other convolution. Where an
+// instruction sums the products of `group` channels and the blocks divide by it, these are innermost: "OIHW4i16o4i".
+std::optional<Layout> weight_layout_of(const Call& conv2d, int64_t group = 1);
 
 // Emit the transforms. Padding is zeros, and is dropped again.
 Expr to_layout(const Expr& x, const Layout& layout, Builder& builder, std::string hint = {});

@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
+#include "ops/layouts.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -57,6 +58,11 @@ Expr dequantize_element(const OpCall& op, Inputs x, Axes i) {
   Expr difference = cast_to(at(x[0], i), exact) - cast_to(parameter(2), exact);
   return saturated(cast_to(difference, kFloat32) * cast_to(parameter(1), kFloat32), attrs.out_dtype);
 }
+// One scale and zero point for all are the same in any layout.
+std::optional<LayoutOffer> layouts_of_quantization(const LayoutQuestion& q) {
+  const bool is_whole = has_one_element(q.op.shape(1)) && has_one_element(q.op.shape(2));
+  return is_whole ? same_layout(q) : std::nullopt;
+}
 template <class A>
 OpRow quantization(const char* name, const char* doc, const Element& element) {
   return by_element({.name = name,
@@ -66,7 +72,8 @@ OpRow quantization(const char* name, const char* doc, const Element& element) {
                                 {"zero_point", "scalar, or one per element of the axis"}},
                      .attrs = op_attrs<A>(),
                      .infer = infer_quantization<A>,
-                     .infer_partial = infer_stated_dtype_same_rank},
+                     .infer_partial = infer_stated_dtype_same_rank,
+                     .layouts = layouts_of_quantization},
                     element);
 }
 

@@ -72,7 +72,9 @@ class Folder final : public GraphRewriter {
   // Returns whether the call converts a weight of 8 bits: a constant with more than one axis, unlike scales.
   static bool is_wide_weight(const Call& call) {
     const Constant* weight = call.args.empty() ? nullptr : call.args[0].as<Constant>();
-    bool is_cast = call.callee.is<OpRef>() && call.callee.as<OpRef>()->name == ops::kAstype;
+    const std::string& op = call.callee.as<OpRef>()->name;
+    if (op == ops::kDequantize) return true;
+    bool is_cast = op == ops::kAstype;
     return is_cast && weight && weight->data.dtype().is_integral() && weight->data.dtype().bits == 8 &&
            std::ranges::count_if(weight->data.shape(), [](int64_t dim) { return dim != 1; }) > 1;
   }

@@ -196,8 +196,11 @@ class WeightPacker final : public GraphRewriter {
   }
 
   // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
-  static std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
-    const auto layout = weight_layout_of(node);
+  std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) const {
+    const DType result = accumulation_dtype(tensor_dtype(binding.value.type()).value_or(kFloat32));
+    const DotForm* form = find_dot_form(tensor_dtype(node.args[0].type()).value_or(kFloat32),
+                                        tensor_dtype(node.args[1].type()).value_or(kFloat32), result, target_);
+    const auto layout = weight_layout_of(node, form ? form->group : 1);
     if (!layout || node.attrs.get_string("kernel_layout", "") != layout->axes()) return std::nullopt;
     return b.op(ops::short_name(ops::kConv2d), {node.args[0], to_layout(node.args[1], *layout, b)},
                 node.attrs.with("kernel_layout", layout->text()), binding.var->name);

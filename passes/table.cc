@@ -24,6 +24,7 @@ namespace relaxc {
   X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")       \
   X(fold_constants, "compute what depends on constants only")                                                      \
   X(fold_parameters, "do that, but leave weights in 8 bits for backends, which compute with them")                 \
+  X(integer_regions, "compute with the integers of quantized values where that is exact")                          \
   X(merge_common_subexpressions, "compute equal pure values once")                                                 \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                          \
@@ -132,8 +133,8 @@ const std::vector<Pipeline>& pipelines() {
       {"simplify",
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
-        "canonicalize", "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "thin_products",
-        "choose_layouts", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
+        "canonicalize", "fold_batch_norm", "fold_parameters", "apply_kernels", "decompose_rest", "integer_regions",
+        "fold_constants", "thin_products", "choose_layouts", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // clang-format on
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.

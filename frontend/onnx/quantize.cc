@@ -102,8 +102,29 @@ DType output_dtype(Node& n, DType otherwise) {
   return n.attr_int("output_dtype", 0) != 0 ? n.attr_dtype("output_dtype", otherwise) : otherwise;
 }
 
+// Returns whether relax.quantize and relax.dequantize convert between the dtypes as ONNX does. Their scales and zero
+// points are those of a whole tensor or of an axis.
+bool has_operator(Node& n, const Expr& real, DType numbers) {
+  return numbers.is_integral() && !numbers.is_packed() && n.dtype_of_tensor(real) == kFloat32 &&
+         n.attr_int("block_size", 0) == 0;
+}
+// Returns input i, a scale or zero point, as these operators take it: a scalar, or a vector along the axis.
+Expr vector_parameter(Node& n, size_t i) {
+  const std::vector<Expr>& shape = n.shape(i);
+  if (shape.size() > 1) n.fail("a scale or zero point has rank {}, but there is no block_size", shape.size());
+  return shape.size() == 1 && is_int(shape[0], 1) ? n.reshape(n.tensor(i), {}) : n.tensor(i);
+}
+// Returns the zero point in input i; 0 of that dtype where it is absent.
+Expr vector_zero_point(Node& n, size_t i, DType dtype) {
+  return n.has(i) ? vector_parameter(n, i) : n.scalar(0, dtype);
+}
+
 // Returns round(x / scale) + zero, saturated to the dtype.
 Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero, DType dtype) {
+  const bool is_whole = n.shape_of(scale).empty() && (!zero || n.shape_of(*zero).empty());
+  if (is_whole && has_operator(n, x, dtype))
+    return n.op("quantize", {x, n.cast(scale, kFloat32), zero ? *zero : n.scalar(0, dtype)},
+                QuantizeAttrs{.out_dtype = dtype});
   Expr value = n.op("round", {n.div(x, n.cast(scale, n.dtype_of_tensor(x)))});
   value = n.cast(value, kFloat32);
   if (zero) value = n.add(value, n.cast(*zero, kFloat32));
@@ -121,7 +142,11 @@ Expr quantize_linear(Node& n) {
   DType dtype = output_dtype(n, n.has(2) ? n.dtype(2) : DType::uint(8));
   if (n.has(2) && n.dtype(2) != dtype)
     n.fail("output_dtype is {}, but the zero point is {}", to_string(dtype), to_string(n.dtype(2)));
-  Expr x = n.cast(n.tensor(0), precision), scale = n.cast(parameter(n, 1), precision);
+  Expr x = n.cast(n.tensor(0), precision);
+  if (has_operator(n, x, dtype))
+    return n.op("quantize", {x, n.cast(vector_parameter(n, 1), kFloat32), vector_zero_point(n, 2, dtype)},
+                QuantizeAttrs{n.attr_int("axis", 1), dtype});
+  Expr scale = n.cast(parameter(n, 1), precision);
   if (dtype == kE8M0) n.unsupported("a result of {}", to_string(dtype));
   if (dtype.is_small_float()) return convert(n, n.div(x, scale), dtype);  // the zero point is 0
   return quantized(n, x, scale, n.has(2) ? std::optional(parameter(n, 2)) : std::nullopt, dtype);
@@ -130,7 +155,11 @@ Expr dequantize_linear(Node& n) {
   DType dtype = output_dtype(n, n.dtype(1));
   if (!dtype.is_float() || dtype.is_small_float())
     n.fail("the result is {}, expected float16, bfloat16, float32 or float64; set output_dtype", to_string(dtype));
-  Expr x = n.tensor(0), scale = n.cast(parameter(n, 1), kFloat32);
+  Expr x = n.tensor(0);
+  if (dtype == kFloat32 && n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))
+    return n.op("dequantize", {x, vector_parameter(n, 1), vector_zero_point(n, 2, n.dtype(0))},
+                DequantizeAttrs{n.attr_int("axis", 1), dtype});
+  Expr scale = n.cast(parameter(n, 1), kFloat32);
   if (n.dtype(0).is_small_float()) {
     x = n.cast(x, kFloat32);
     if (n.has(2)) x = n.sub(x, n.cast(parameter(n, 2), kFloat32));

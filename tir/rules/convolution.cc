@@ -11,6 +11,7 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/block_layouts.h"
 #include "tir/analysis/conditions.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
@@ -40,10 +41,12 @@ struct Convolution : Stage {
   size_t image_axis, filters, y, x, lane;  // of the result; a block of filters fills the lanes
   size_t channels, window_x;               // of the window
   std::optional<size_t> channel_lane;      // where channels are in blocks
+  std::optional<size_t> group;             // of the window: the channels whose products an instruction sums
   std::vector<size_t> window;              // all axes of the window, in order
   size_t image_y, image_x;                 // dims of the image
   bool depthwise, has_border;
   Ref<BufferLoad> image, weight;
+  std::string intrin = {};  // that instruction
 };
 
 // Returns a program's convolution, whose filters are in blocks of a vector, or why there is none.
@@ -68,6 +71,7 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
                    layouts->reduced_axis('I'),
                    layouts->reduced_axis('W'),
                    layouts->lane_of_reduced('I'),
+                   std::nullopt,
                    {},
                    layouts->operands[0].outer_of(2),
                    layouts->operands[0].outer_of(3),
@@ -77,10 +81,21 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
                    operands.back()};
   if (!stage->extent(conv.filters)) return "its number of filters is symbolic";
   const VarRef& filter = block.iter_vars[*lane].var;
-  const std::vector<Layout::Dim>& weight = layouts->operands[1].dims();
-  if (weight.back().axis != 0 || weight.back().block == 0 || !uses_var(conv.weight->indices.back(), filter))
-    return "its weights do not have filters in the last dim";
+  std::vector<Layout::Dim> weight = layouts->operands[1].dims();
   for (size_t d = layouts->spatial.dims().size(); d < block.iter_vars.size(); ++d) conv.window.push_back(d);
+  if (weight.back().axis == 1 && weight.back().block > 0) {
+    const DotForm* form = find_dot_form(dtype_of(conv.image), dtype_of(conv.weight),
+                                        dtype_of(block.body.as<BufferStore>()->value), target);
+    if (!form || form->group != weight.back().block)
+      return fmt::format("the target has no instruction that sums {} products in each lane", weight.back().block);
+    conv.intrin = form->name;
+    conv.group = conv.window.back();
+    conv.window.pop_back();
+    weight.pop_back();
+  }
+  const Expr& place = conv.weight->indices[weight.size() - 1];
+  if (weight.back().axis != 0 || weight.back().block == 0 || !uses_var(place, filter))
+    return "its weights do not have filters in the last dim";
   // Depthwise: the image's lanes are the filters', too.
   conv.depthwise = uses_var(conv.image->indices.back(), filter);
   conv.has_border = stores_to(program->body, conv.image->buffer);
@@ -104,7 +119,8 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& co
     bool in_image = uses_var(y, axes[d].var) || uses_var(x, axes[d].var);
     if (in_image && !is_int(axes[d].domain.extent, 1)) return;
   }
-  if (is_int(simplify(stepped(x, axes[conv.x].var) - x), 1) || conv.depthwise || !conv.channel_lane) return;
+  if (is_int(simplify(stepped(x, axes[conv.x].var) - x), 1) || conv.depthwise || !conv.channel_lane || conv.group)
+    return;
   IndexMap map(axes.size(), [&](const Exprs& i) {
     return Exprs{i[conv.image_axis], i[conv.channels], i[conv.y], i[conv.x], i[*conv.channel_lane]};
   });
@@ -157,6 +173,7 @@ bool has_known_pixels(const Convolution& conv) { return conv.extent(conv.y) && c
 // would test them. Other convolutions read a padded copy of the image, depthwise ones a padded copy of one block of
 // channels.
 bool pads_by_conditions(const Convolution& conv) {
+  if (conv.group) return false;  // the instruction's description has none
   const auto columns = conv.extent(conv.window_x);
   const bool is_narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
   if (has_known_pixels(conv)) return is_narrow;
@@ -233,7 +250,8 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   plan.tile.rows = choose("rows", height ? std::min({*height, cost_model::kMostPixelRows, most}) : 1, best.rows);
   plan.tile.columns = choose("columns", most / plan.tile.rows, best.columns);
   std::string padding = pads_by_conditions(conv) ? "conditions" : "copy";
-  plan.padding_by_conditions = decisions.word("padding", {"conditions", "copy"}, padding) == "conditions";
+  const AttrList paddings = conv.group ? AttrList{"copy"} : AttrList{"conditions", "copy"};
+  plan.padding_by_conditions = decisions.word("padding", paddings, padding) == "conditions";
   bool whole_rows = height.value_or(0) % plan.tile.rows == 0;
   std::string shared =
       decisions.word("shared", {"both", "filters", "rows"}, shared_by_threads(conv, whole_rows, target));
@@ -266,7 +284,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   bool whole_rows = conv.extent(conv.y).value_or(0) % tile.rows == 0;
   Loops outer = {loops[conv.image_axis], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
-  sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[conv.lane]}})});
+  const Loops group = conv.group ? Loops{loops[*conv.group]} : Loops();
+  sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[conv.lane]}, group})});
   if (!conv.extent(conv.x)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
   const bool is_open = !has_known_pixels(conv) && plan.padding_by_conditions && !padding.empty();
   if (is_open) sch.apply(Annotate{x[0], annotation<"keep_whole">(), true});
@@ -287,8 +306,9 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   unroll(sch, {y[1], x[1], filters[1]});
   // Other windows are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
   if (conv.depthwise) sch.apply(Unroll{window.back()});
-  sch.apply(Vectorize{loops[conv.lane]});
+  if (!conv.group) sch.apply(Vectorize{loops[conv.lane]});
   sch.apply(DecomposeReduction{rv, window[0]});
+  if (conv.group) sch.apply(Tensorize{loops[conv.lane], conv.intrin, false});
 
   bool shares_both = whole_rows && !plan.streams_weights && !plan.streams_image && !pads_blocks;
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));

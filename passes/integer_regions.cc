@@ -1,0 +1,392 @@
+// Expects: weights that stay in 8 bits (fold_parameters), the user's kernels in their places. Guarantees: the parts of
+// a graph that compute with quantized values compute with their integers.
+//   dequantize moves behind what only moves numbers, or takes the largest (kMovesOfNumbers): fewer bytes are moved;
+//   quantize of dequantize by the same parameters is the integers;
+//   convolutions and products of dequantized values, and those of int32 that importers write for QLinearConv and
+//   MatMulInteger, are sums of products of 8 bits with a constant weight, exact in int32 (quantized_values.h);
+//   quantize behind such a sum multiplies once by scale_x * scale_w / scale_y and rounds, as ONNX defines QLinearConv.
+//   A bias in int32 of the scale scale_x * scale_w is added to the sum.
+// Results are those of the reference arithmetic, bit for bit, but for sums of dequantized values: float32 rounds them
+// in some order, and here they are exact before the one rounding. So a quantized result differs by one step where these
+// roundings decide between two. Jacob et al., "Quantization and Training of Neural Networks for Efficient
+// Integer-Arithmetic-Only Inference" (2018), describes the arithmetic.
+#include <algorithm>
+
+#include "ir/op_names.h"
+#include "ops/attributes.h"
+#include "ops/window.h"
+#include "passes/quantized_values.h"
+#include "support/lists.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
+constexpr double kSameScale = 1e-6;  // relative difference of scales that are meant to be equal
+
+// What moves numbers or takes the largest of some, without arithmetic, of argument 0 (concat: of all).
+constexpr OpName kMovesOfNumbers[] = {ops::kReshape,     ops::kFlatten,   ops::kSqueeze,      ops::kExpandDims,
+                                      ops::kPermuteDims, ops::kConcat,    ops::kStridedSlice, ops::kTake,
+                                      ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad,          ops::kLayoutTransform};
+
+bool is_number(const Expr& arg) { return arg.is<FloatImm>(); }
+bool is_of_bytes(const Type& type) { return tensor_dtype(type) == kInt8 || tensor_dtype(type) == kUInt8; }
+
+// A float32 value that is known to be act(sums * scale + bias).
+struct ScaledSums {
+  Expr sums;   // int32
+  Expr scale;  // broadcasts to the sums
+  std::optional<Expr> bias = {};
+  std::vector<Call> activations = {};  // relu and clip, in order
+};
+
+class IntegerRegions final : public GraphRewriter {
+ public:
+  IntegerRegions(const PassContext& context, const FunctionRef& function)
+      : GraphRewriter(context.ops), activations_(activations_for_dots(context.target)) {
+    count_uses(function->body);
+  }
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder& b) override {
+    values_.insert_or_assign(binding.var.get(), binding.value);
+    const size_t before = b.size();
+    std::optional<Expr> result = rewritten(binding, b);
+    for (const Binding& made : b.since(before)) values_.insert_or_assign(made.var.get(), made.value);
+    return result;
+  }
+
+ private:
+  std::optional<Expr> rewritten(const Binding& binding, Builder& b) {
+    const Call* call = binding.cast ? nullptr : binding.value.as<Call>();
+    if (!call || !call->callee.is<OpRef>() || !known_shape(binding.value.type())) return std::nullopt;
+    const std::string& op = call->callee.as<OpRef>()->name;
+    if (op == ops::kQuantize) return quantized(*call, b);
+    if (op == ops::kDequantize) return dequantized(*call, b);
+    if (find_item(kMovesOfNumbers, op, &OpName::text)) return moved(*call, b);
+    if (op == ops::kMatmul) return product(*call, binding, b);
+    if (op == ops::kConv1d) return convolution<1>(*call, binding, b);
+    if (op == ops::kConv2d) return convolution<2>(*call, binding, b);
+    if (op == ops::kConv3d) return convolution<3>(*call, binding, b);
+    note_scaled(*call, binding, b);
+    return std::nullopt;
+  }
+
+  void count_uses(const Expr& body) {
+    const SeqExpr* seq = body.as<SeqExpr>();
+    if (!seq) return;
+    for (const BindingBlock& block : seq->blocks) {
+      for (const Binding& binding : block.bindings) {
+        walk(binding.value, [&](const Ref<Var>& var) { ++uses_[var.get()]; });
+      }
+    }
+    walk(seq->body, [&](const Ref<Var>& var) { ++uses_[var.get()]; });
+  }
+  bool is_used_once(const VarRef& var) const { return copy_value(uses_, var.get()).value_or(0) == 1; }
+
+  const Call* call_of(const Expr& value, OpName name) const {
+    const Expr* known = find_value(values_, value.get());
+    return known ? as_call(*known, name) : nullptr;
+  }
+
+  // ---- Quantized values
+
+  // Returns the numbers of a dequantized value.
+  std::optional<QuantizedValue> real_value(const Expr& value) const {
+    const Call* call = call_of(value, ops::kDequantize);
+    if (!call || tensor_dtype(value.type()) != kFloat32 || !known_shape(call->args[0].type())) return std::nullopt;
+    const auto attrs = read_attrs<DequantizeAttrs>(call->attrs);
+    const int64_t rank = known_rank(call->args[0].type()), axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
+    return QuantizedValue{call->args[0], call->args[1], call->args[2], axis};
+  }
+  // Returns the numbers of an int32 value that is a difference of bytes, or bytes.
+  std::optional<QuantizedValue> whole_value(const Expr& value) const {
+    auto bytes_of = [&](const Expr& x) -> std::optional<Expr> {
+      const Call* cast = call_of(x, ops::kAstype);
+      const bool is_widened = cast && tensor_dtype(x.type()) == kInt32 && is_of_bytes(cast->args[0].type());
+      return is_widened ? std::optional(cast->args[0]) : std::nullopt;
+    };
+    if (auto bytes = bytes_of(value)) return QuantizedValue{.numbers = *bytes};
+    const Call* difference = call_of(value, ops::kSubtract);
+    auto bytes = difference ? bytes_of(difference->args[0]) : std::nullopt;
+    if (!bytes) return std::nullopt;
+    QuantizedValue result{*bytes, std::nullopt, difference->args[1]};
+    if (auto zero = bytes_of(difference->args[1])) result.zero = *zero;
+    const std::vector<Expr>*dims = known_shape(bytes->type()), *zeros = known_shape(result.zero->type());
+    for (size_t d = 0; zeros && dims && d < zeros->size(); ++d) {
+      if (!is_int((*zeros)[d], 1)) result.axis = static_cast<int64_t>(dims->size() - zeros->size() + d);
+    }
+    return zeros && dims && zeros->size() <= dims->size() ? std::optional(result) : std::nullopt;
+  }
+  static bool has_one_parameter(const QuantizedValue& value) {
+    return (!value.scale || is_one_element(value.scale->type())) && (!value.zero || is_one_element(value.zero->type()));
+  }
+  // Returns whether there is one scale and zero point for all, or for each place on the axis.
+  static bool has_parameters_along(const QuantizedValue& value, int64_t axis) {
+    return has_one_parameter(value) || value.axis == axis;
+  }
+
+  std::optional<Expr> dequantized(const Call& call, Builder& b) {
+    const QuantizedValue* other = find_value(other_sign_, call.args[0].get());
+    if (!other || !is_one_element(call.args[2].type())) return std::nullopt;
+    return b.op("dequantize", {other->numbers, call.args[1], *other->zero}, call.attrs);
+  }
+
+  // ---- Moves
+
+  std::optional<Expr> moved(const Call& call, Builder& b) {
+    std::vector<Expr> args = call.args;
+    const Tuple* parts = args[0].as<Tuple>();
+    const std::optional<QuantizedValue> first = real_value(parts ? parts->items[0] : args[0]);
+    if (!first) return std::nullopt;
+    if (!has_one_parameter(*first)) return moved_vectors(call, *first, b);
+    if (parts) {
+      std::vector<Expr> numbers;
+      for (const Expr& part : parts->items) {
+        const std::optional<QuantizedValue> value = real_value(part);
+        if (!value || !are_same(value->scale, first->scale) || !are_same(value->zero, first->zero) ||
+            value->dtype() != first->dtype())
+          return std::nullopt;
+        numbers.push_back(value->numbers);
+      }
+      args[0] = tuple(std::move(numbers));
+    } else {
+      args[0] = first->numbers;
+    }
+    Attrs attrs = call.attrs;
+    if (call.callee.as<OpRef>()->name == ops::kPad) {
+      auto pad = read_attrs<PadAttrs>(attrs);
+      const std::optional<double> zero = constant_element(*first->zero);
+      if (!zero || (pad.pad_mode == "constant" && pad.pad_value != 0)) return std::nullopt;
+      pad.pad_value = *zero;
+      attrs = write_attrs(pad);
+    }
+    const Expr numbers = b.op(call.callee.as<OpRef>()->name, std::move(args), attrs);
+    return b.op("dequantize", {numbers, *first->scale, *first->zero}, DequantizeAttrs{-1, kFloat32});
+  }
+  // In a transposed tensor the parameters are along another axis.
+  static std::optional<Expr> moved_vectors(const Call& call, const QuantizedValue& value, Builder& b) {
+    if (call.callee.as<OpRef>()->name != ops::kPermuteDims) return std::nullopt;
+    const size_t rank = static_cast<size_t>(known_rank(value.numbers.type()));
+    const std::vector<int64_t> axes = read_attrs<AxesAttrs>(call.attrs).permutation(rank);
+    const int64_t axis = std::ranges::find(axes, value.axis) - axes.begin();
+    return b.op("dequantize", {permute_dims(value.numbers, axes, b), *value.scale, *value.zero},
+                DequantizeAttrs{axis, kFloat32});
+  }
+
+  // ---- Sums of products
+
+  std::optional<Expr> product(const Call& call, const Binding& binding, Builder& b) {
+    const int64_t rank = known_rank(call.args[1].type());
+    if (rank < 2 || known_rank(call.args[0].type()) < 1) return std::nullopt;
+    auto emit = [&](const Expr& x, const Expr& weight) { return b.op("matmul", {x, weight}, MatmulAttrs{kInt32}); };
+    return sums(call, binding, rank - 1, true, 0, emit, b);
+  }
+
+  template <int N>
+  std::optional<Expr> convolution(const Call& call, const Binding& binding, Builder& b) {
+    auto attrs = read_attrs<ConvAttrs<N>>(call.attrs);
+    if (attrs.data_layout != data_layout_of(N) || attrs.kernel_layout != kernel_layout_of(N) ||
+        attrs.out_layout.value_or(attrs.data_layout) != attrs.data_layout)
+      return std::nullopt;
+    attrs.out_dtype = kInt32;
+    const Padding padding = read_padding(OpCall{call, binding.var.span()}, attrs.padding, N);
+    auto emit = [&](const Expr& x, const Expr& weight) { return b.op(op_name(binding.value), {x, weight}, attrs); };
+    auto padded = [&](const QuantizedValue& x) -> std::optional<Expr> {
+      if (!padding.any() || !x.zero || constant_element(*x.zero) == 0.0) return x.numbers;
+      const std::optional<double> zero = constant_element(*x.zero);
+      if (!zero) return std::nullopt;
+      PadAttrs pad{.pad_width = {0, 0, 0, 0}, .pad_value = *zero};
+      for (size_t d = 0; d < N; ++d) pad.pad_width.insert(pad.pad_width.end(), {padding.before[d], padding.after[d]});
+      attrs.padding = PerDim(2 * N, 0);
+      return b.op("nn.pad", {x.numbers}, pad);
+    };
+    return sums(call, binding, 0, false, N, emit, b, padded);
+  }
+
+  using PadNumbers = std::function<std::optional<Expr>(const QuantizedValue& x)>;
+  // Returns the sums of products of the call's operands as integers, made real where the operands are. `output_axis` is
+  // that of the weight's outputs, and so many axes stand behind them in the result.
+  std::optional<Expr> sums(const Call& call, const Binding& binding, int64_t output_axis, bool is_matrix,
+                           int64_t axes_behind, const EmitProduct& emit, Builder& b,
+                           const PadNumbers& padded = nullptr) {
+    std::optional<QuantizedValue> x = real_value(call.args[0]), w = real_value(call.args[1]);
+    const bool is_real = x && w && tensor_dtype(binding.value.type()) == kFloat32;
+    if (!is_real) {
+      x = whole_value(call.args[0]), w = whole_value(call.args[1]);
+      if (!x || !w || tensor_dtype(binding.value.type()) != kInt32) return std::nullopt;
+    }
+    if (!is_of_bytes(x->numbers.type()) || !is_of_bytes(w->numbers.type()) || !has_one_parameter(*x) ||
+        !has_parameters_along(*w, output_axis))
+      return std::nullopt;
+    const std::optional<SignedWeight> weight = signed_weight(*w, is_matrix);
+    if (!weight) return std::nullopt;
+    QuantizedValue left = for_dots(*x, b);
+    if (padded) {
+      const std::optional<Expr> numbers = padded(left);
+      if (!numbers) return std::nullopt;
+      left.numbers = *numbers;
+    }
+    const Expr sum = integer_sums(left, *weight, axes_behind, emit, b);
+    if (!is_real) return sum;
+    Expr scale = b.op("multiply", {reshape(*x->scale, {}, b), *w->scale});
+    std::vector<Expr> dims;
+    if (!is_one_element(scale.type())) {
+      dims = *known_shape(scale.type());
+      dims.insert(dims.end(), static_cast<size_t>(axes_behind), int_imm(1));
+    }
+    scale = reshape(scale, dims, b);
+    const Expr real = b.op("multiply", {b.op("astype", {sum}, DTypeAttrs{kFloat32}), scale});
+    if (is_used_once(binding.var)) scaled_.insert_or_assign(real.get(), ScaledSums{sum, scale});
+    return real;
+  }
+  // Returns the value with numbers of the sign that the target's instructions take.
+  QuantizedValue for_dots(const QuantizedValue& value, Builder& b) {
+    if (!activations_ || value.dtype() == *activations_) return value;
+    const QuantizedValue* other = find_value(other_sign_, value.numbers.get());
+    QuantizedValue result = other ? *other : with_other_sign(value, b);
+    if (!other) other_sign_.emplace(value.numbers.get(), result);
+    result.scale = value.scale;
+    return result;
+  }
+
+  // ---- Quantize behind sums
+
+  // Notes what follows sums and commutes with a scale.
+  void note_scaled(const Call& call, const Binding& binding, Builder& b) {
+    if (!is_used_once(binding.var)) return;
+    const std::string& name = call.callee.as<OpRef>()->name;
+    auto scaled_arg = [&](size_t i) {
+      return i < call.args.size() ? find_value(scaled_, call.args[i].get()) : nullptr;
+    };
+    if (name == ops::kMultiply) {
+      const Call* cast = call_of(call.args[0], ops::kAstype);
+      const bool is_sum = cast && tensor_dtype(cast->args[0].type()) == kInt32 && call.args[1].is<Constant>() &&
+                          tensor_dtype(binding.value.type()) == kFloat32;
+      if (is_sum) scaled_.emplace(binding.var.get(), ScaledSums{cast->args[0], call.args[1]});
+    } else if (name == ops::kAdd) {
+      for (size_t i : {0, 1}) {
+        const ScaledSums* known = scaled_arg(i);
+        if (!known || known->bias || !known->activations.empty()) continue;
+        if (auto sum = with_bias(*known, call.args[1 - i], b)) scaled_.emplace(binding.var.get(), *sum);
+        return;
+      }
+    } else if (name == ops::kRelu || name == ops::kClip) {
+      const ScaledSums* known = scaled_arg(0);
+      if (!known || !std::ranges::all_of(call.args.begin() + 1, call.args.end(), is_number)) return;
+      ScaledSums result = *known;
+      result.activations.push_back(call);
+      scaled_.emplace(binding.var.get(), std::move(result));
+    }
+  }
+  // Adds a bias to the sums where it is an integer of their scale, else behind them.
+  std::optional<ScaledSums> with_bias(const ScaledSums& known, const Expr& bias, Builder& b) {
+    ScaledSums result = known;
+    const Call* real = call_of(bias, ops::kDequantize);
+    const Call* reshaped = real ? nullptr : call_of(bias, ops::kReshape);
+    if (reshaped) real = call_of(reshaped->args[0], ops::kDequantize);
+    if (real && tensor_dtype(real->args[0].type()) == kInt32 && constant_element(real->args[2]) == 0.0 &&
+        is_scale_of(real->args[1], known.scale)) {
+      Expr numbers = real->args[0];
+      if (reshaped) numbers = reshape(numbers, *known_shape(bias.type()), b);
+      result.sums = b.op("add", {known.sums, numbers});
+      return result;
+    }
+    if (!follows_from_constants(bias)) return std::nullopt;
+    result.bias = bias;
+    return result;
+  }
+  bool follows_from_constants(const Expr& value) const {
+    if (value.is<Constant>()) return true;
+    const Expr* known = find_value(values_, value.get());
+    const Call* call = known ? known->as<Call>() : nullptr;
+    return call && std::ranges::all_of(
+                       call->args, [&](const Expr& arg) { return arg.is<ShapeExpr>() || follows_from_constants(arg); });
+  }
+  // Returns the elements of a product of constant scales, which is not folded yet.
+  std::optional<std::vector<double>> scales_of(const Expr& value) const {
+    if (const Constant* constant = value.as<Constant>()) {
+      std::vector<double> all;
+      for (int64_t i = 0; i < constant->data.size(); ++i) all.push_back(constant->data.as_double(i));
+      return all;
+    }
+    if (const Call* reshaped = call_of(value, ops::kReshape)) return scales_of(reshaped->args[0]);
+    const Call* call = call_of(value, ops::kMultiply);
+    auto a = call ? scales_of(call->args[0]) : std::nullopt, c = call ? scales_of(call->args[1]) : std::nullopt;
+    if (!a || !c) return std::nullopt;
+    if (a->size() < c->size()) std::swap(a, c);
+    if (c->size() != 1 && c->size() != a->size()) return std::nullopt;
+    for (size_t i = 0; i < a->size(); ++i) (*a)[i] *= (*c)[c->size() == 1 ? 0 : i];
+    return a;
+  }
+  bool is_scale_of(const Expr& scale, const Expr& sums_scale) const {
+    const auto a = scales_of(scale), c = scales_of(sums_scale);
+    if (!a || !c || a->empty() || c->empty() || (a->size() != c->size() && a->size() != 1 && c->size() != 1))
+      return false;
+    for (size_t i = 0; i < std::max(a->size(), c->size()); ++i) {
+      const double x = (*a)[a->size() == 1 ? 0 : i], y = (*c)[c->size() == 1 ? 0 : i];
+      if (!(std::abs(x - y) <= kSameScale * std::abs(y))) return false;
+    }
+    return true;
+  }
+
+  std::optional<Expr> quantized(const Call& call, Builder& b) {
+    const auto attrs = read_attrs<QuantizeAttrs>(call.attrs);
+    if (auto known = real_value(call.args[0])) {
+      const bool is_same = known->dtype() == attrs.out_dtype && has_one_parameter(*known) &&
+                           are_same(known->scale, call.args[1]) && are_same(known->zero, call.args[2]);
+      if (is_same) return known->numbers;
+    }
+    std::vector<Expr> args = call.args;
+    const ScaledSums* known = find_value(scaled_, call.args[0].get());
+    const std::optional<double> by = constant_element(args[1]);
+    if (known && by && *by > 0) {
+      args[0] = rescaled(*known, scalar_constant(*by, kFloat32), *by, b);
+      args[1] = scalar_constant(1, kFloat32);
+    }
+    const std::optional<double> zero = constant_element(args[2]);
+    const bool turns = attrs.out_dtype == kInt8 && activations_ == kUInt8 && zero;
+    if (!turns)
+      return same_node(args[0], call.args[0]) ? std::nullopt : std::optional(b.op("quantize", args, call.attrs));
+    // The same numbers, 128 larger. Who needs the others computes them from these.
+    QuantizedValue value{args[0], call.args[1], scalar_constant(*zero + 128, kUInt8)};
+    value.numbers = b.op("quantize", {args[0], args[1], *value.zero}, QuantizeAttrs{attrs.axis, kUInt8});
+    const Expr numbers = with_other_sign(value, b).numbers;
+    other_sign_.emplace(numbers.get(), value);
+    kept_.push_back(numbers);
+    return numbers;
+  }
+  // Returns act(sums * (scale / by) + bias / by).
+  static Expr rescaled(const ScaledSums& known, const Expr& by, double number, Builder& b) {
+    const Expr scale = b.op("divide", {known.scale, by});
+    Expr value = b.op("multiply", {b.op("astype", {known.sums}, DTypeAttrs{kFloat32}), scale});
+    if (known.bias) value = b.op("add", {value, b.op("divide", {*known.bias, by})});
+    for (const Call& activation : known.activations) {
+      std::vector<Expr> args = activation.args;
+      args[0] = value;
+      for (size_t i = 1; i < args.size(); ++i) {
+        args[i] = float_imm(static_cast<float>(args[i].as<FloatImm>()->value / number), kFloat32);
+      }
+      value = b.op(activation.callee.as<OpRef>()->name, std::move(args), activation.attrs);
+    }
+    return value;
+  }
+
+  const std::optional<DType> activations_;              // the dtype of left operands for the target's instructions
+  std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
+  std::unordered_map<const NodeHeader*, ScaledSums> scaled_;
+  std::unordered_map<const NodeHeader*, QuantizedValue> other_sign_;  // by the numbers
+  std::unordered_map<const NodeHeader*, int> uses_;
+  std::vector<Expr> kept_;  // keeps keys alive
+};
+
+}  // namespace
+
+IRModule integer_regions(IRModule module, PassContext& context) {
+  return map_functions(std::move(module), [&](const FunctionRef& function) {
+    return is_primitive(*function) ? function : IntegerRegions(context, function).run(function);
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,138 @@
+#include "passes/quantized_values.h"
+
+#include <algorithm>
+
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "tir/intrin/tensor_intrin.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8), kInt16 = DType::int_(16);
+constexpr int64_t kMostDepth = INT32_MAX / (255 * 255);  // products of 8 bits whose sum is an int32
+
+// The dims of a weight as [batch, outputs, depth] or, of matrices, [batch, depth, outputs].
+struct WeightDims {
+  int64_t batch = 1, outputs, depth;
+  bool is_matrix;
+  int64_t output_of(int64_t i) const { return is_matrix ? i % outputs : i / depth % outputs; }
+  int64_t sum_of(int64_t i) const { return i / (outputs * depth) * outputs + output_of(i); }
+};
+WeightDims dims_of(const std::vector<int64_t>& shape, bool is_matrix) {
+  const int64_t size = *element_count(shape);
+  if (!is_matrix) return {.outputs = shape[0], .depth = shape[0] == 0 ? 0 : size / shape[0], .is_matrix = false};
+  WeightDims dims{.outputs = shape.back(), .depth = shape[shape.size() - 2], .is_matrix = true};
+  for (size_t d = 0; d + 2 < shape.size(); ++d) dims.batch *= shape[d];
+  return dims;
+}
+
+Tensor tensor_of_bytes(const std::vector<int64_t>& shape, const std::vector<int8_t>& numbers) {
+  return Tensor::of(shape, kInt8, numbers);
+}
+
+}  // namespace
+
+bool is_one_element(const Type& tensor) {
+  const std::vector<Expr>* dims = known_shape(tensor);
+  return dims && std::ranges::all_of(*dims, [](const Expr& dim) { return is_int(dim, 1); });
+}
+std::optional<double> constant_element(const Expr& tensor) {
+  const Constant* constant = tensor.as<Constant>();
+  return constant && constant->data.size() == 1 ? std::optional(constant->data.as_double(0)) : std::nullopt;
+}
+bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b) {
+  if (!a || !b) return !a && !b;
+  const Constant *x = a->as<Constant>(), *y = b->as<Constant>();
+  if (!x || !y) return same_node(*a, *b);
+  return x->data.size() == y->data.size() && x->data.dtype() == y->data.dtype() &&
+         same_contents(x->data.reshaped({x->data.size()}), y->data.reshaped({y->data.size()}));
+}
+Expr scalar_constant(double value, DType dtype) {
+  Tensor tensor = Tensor::empty({}, dtype);
+  tensor.set_double(0, value);
+  return constant(std::move(tensor));
+}
+
+std::optional<SignedWeight> signed_weight(const QuantizedValue& weight, bool is_matrix) {
+  const Constant *numbers = weight.numbers.as<Constant>(), *zero = weight.zero ? weight.zero->as<Constant>() : nullptr;
+  if (!numbers || (weight.zero && !zero) || numbers->data.ndim() < 2) return std::nullopt;
+  const std::vector<int64_t>& shape = numbers->data.shape();
+  const WeightDims dims = dims_of(shape, is_matrix);
+  if (dims.depth > kMostDepth || (zero && zero->data.size() != 1 && zero->data.size() != dims.outputs))
+    return std::nullopt;
+  std::vector<int64_t> zeros(static_cast<size_t>(dims.outputs), 0);
+  for (int64_t o = 0; zero && o < dims.outputs; ++o)
+    zeros[static_cast<size_t>(o)] = zero->data.as_int(zero->data.size() == 1 ? 0 : o);
+  const int64_t size = numbers->data.size();
+  const bool is_signed = numbers->data.dtype() == kInt8;
+  const auto* bytes = static_cast<const uint8_t*>(numbers->data.raw());
+  std::vector<int8_t> whole(static_cast<size_t>(size)), rest;
+  std::vector<int32_t> sums(static_cast<size_t>(dims.batch * dims.outputs), 0);
+  auto number = [&](int64_t i) {
+    const int64_t byte = is_signed ? static_cast<int8_t>(bytes[i]) : bytes[i];
+    return byte - zeros[static_cast<size_t>(dims.output_of(i))];
+  };
+  bool fits = true;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t value = number(i);
+    fits = fits && value >= -128 && value <= 127;
+    sums[static_cast<size_t>(dims.sum_of(i))] += static_cast<int32_t>(value);
+    whole[static_cast<size_t>(i)] = static_cast<int8_t>(value);
+  }
+  for (int64_t i = 0; !fits && i < size; ++i) {
+    const int64_t value = number(i);
+    whole[static_cast<size_t>(i)] = static_cast<int8_t>(value >> 1);
+    rest.push_back(static_cast<int8_t>(value & 1));
+  }
+  std::vector<int64_t> sums_shape = {dims.outputs};
+  if (shape.size() > 2 && is_matrix) {
+    sums_shape = shape;
+    sums_shape[shape.size() - 2] = 1;
+  }
+  SignedWeight result{constant(tensor_of_bytes(shape, whole)), std::nullopt,
+                      constant(Tensor::of(sums_shape, kInt32, sums))};
+  if (!fits) result.rest = constant(tensor_of_bytes(shape, rest));
+  return result;
+}
+
+std::optional<DType> activations_for_dots(const Target& target) {
+  for (DType dtype : {kUInt8, kInt8}) {
+    if (find_dot_form(dtype, kInt8, kInt32, target)) return dtype;
+  }
+  return std::nullopt;
+}
+
+QuantizedValue with_other_sign(const QuantizedValue& value, Builder& b) {
+  const bool is_signed = value.dtype() == kInt8;
+  auto cast = [&](const Expr& x, DType dtype) { return b.op("astype", {x}, DTypeAttrs{dtype}); };
+  const double shift = is_signed ? 128 : -128;
+  QuantizedValue result = value;
+  result.numbers =
+      cast(b.op("add", {cast(value.numbers, kInt16), scalar_constant(shift, kInt16)}), is_signed ? kUInt8 : kInt8);
+  const std::optional<double> known = value.zero ? constant_element(*value.zero) : std::optional(0.0);
+  result.zero = known ? scalar_constant(*known + shift, kInt32)
+                      : b.op("add", {cast(*value.zero, kInt32), scalar_constant(shift, kInt32)});
+  return result;
+}
+
+Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,
+                  const EmitProduct& product, Builder& b) {
+  Expr sum = product(x.numbers, weight.numbers);
+  if (weight.rest) {
+    const Expr rest = product(x.numbers, *weight.rest);
+    sum = b.op("add", {b.op("multiply", {sum, scalar_constant(2, kInt32)}), rest});
+  }
+  if (!x.zero || constant_element(*x.zero) == 0.0) return sum;
+  Expr sums = weight.sums;
+  if (channel_axes_behind > 0) {
+    std::vector<Expr> dims = *known_shape(sums.type());
+    dims.insert(dims.end(), static_cast<size_t>(channel_axes_behind), int_imm(1));
+    sums = reshape(sums, dims, b);
+  }
+  const Expr zero = reshape(b.op("astype", {*x.zero}, DTypeAttrs{kInt32}), {}, b);
+  return b.op("subtract", {sum, b.op("multiply", {sums, zero})});
+}
+
+}  // namespace relaxc

@@ -1,0 +1,52 @@
+// Integers of 8 bits that stand for real numbers, scale * (number - zero point), and sums of their products in int32,
+// which are exact. passes/integer_regions.cc says where these take the place of float32 arithmetic.
+#pragma once
+#include <functional>
+
+#include "passes/graph_rewriter.h"
+#include "tir/target.h"
+
+namespace relaxc {
+
+// A value that stands for (numbers - zero) * scale.
+struct QuantizedValue {
+  Expr numbers;
+  std::optional<Expr> scale =
+      {};  // float32: a scalar, or a vector along the axis; absent: the value is in int32 as it is
+  std::optional<Expr> zero = {};  // likewise; absent: 0
+  int64_t axis = 0;
+  DType dtype() const { return *tensor_dtype(numbers.type()); }
+};
+
+// Returns whether a tensor has one element, and the element where that is a constant.
+bool is_one_element(const Type& tensor);
+std::optional<double> constant_element(const Expr& tensor);
+// Returns whether two values are the same leaf or equal constants.
+bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b);
+Expr scalar_constant(double value, DType dtype);
+
+// The constant right operand of a sum of products, without its zero point, as int8. Numbers that do not fit are
+// 2 * halves + rest, and the sum is twice that of the halves plus that of the rest.
+struct SignedWeight {
+  Expr numbers;
+  std::optional<Expr> rest;
+  Expr sums;  // of all numbers of each output, int32: [outputs], or the dims of a batch and [1, outputs]
+};
+// Takes a weight [outputs, ...] of a convolution, or a matrix [..., depth, outputs] if `is_matrix`; nullopt where it is
+// not constant, its zero point is not one for all or one for each output, or sums of `depth` products can exceed int32.
+std::optional<SignedWeight> signed_weight(const QuantizedValue& weight, bool is_matrix);
+
+// Returns the dtype of a left operand, uint8 or int8, for which the target sums products with int8 in one instruction;
+// nullopt where it has none.
+std::optional<DType> activations_for_dots(const Target& target);
+
+// Returns the same value with numbers of the other sign: all numbers and the zero point are 128 larger or smaller.
+QuantizedValue with_other_sign(const QuantizedValue& value, Builder& b);
+
+// Returns the int32 sums of x (one zero point for all) times the weight. `product` emits the convolution or product of
+// two tensors of 8 bits with a result of int32, where the convolution pads the left one with zeros.
+using EmitProduct = std::function<Expr(const Expr& x, const Expr& weight)>;
+Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,
+                  const EmitProduct& product, Builder& b);
+
+}  // namespace relaxc
