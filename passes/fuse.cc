@@ -7,7 +7,8 @@
 // A program that a rule of the user's names is the one of its group that others follow, so that its schedule meets
 // nothing that it does not know but an epilogue. Its name stays with its result (annotation `program`), its blocks keep
 // their names, and those of others in the group differ from them.
-// An elementwise node that finishes a reduction, contraction or window stays with it, also before a concatenation.
+// An elementwise node that finishes a reduction, contraction or window stays with it, also before a concatenation, or
+// where it narrows the result and another heavy node is in the group.
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -123,11 +124,21 @@ class BlockFuser {
     for (size_t user : users) {
       if (user == KernelBlock::kOther || group_[user] != group || !takes(user, node)) return;
     }
+    if (heavy_groups_.contains(group) && narrows_heavy(node)) return;
     bool heavy = node.pattern >= OpPattern::kReduction;
     if (heavy && !heavy_groups_.insert(group).second) return;
     if (group_size_[group] >= 32) return;  // bounds parameters and code size
     ++group_size_[group];
     group_[i] = group;
+  }
+
+  // Returns whether the node stores the result of a reduction or contraction in fewer bytes, as quantize does. With that
+  // one, which cannot join, it saves traffic.
+  bool narrows_heavy(const BlockKernel& node) const {
+    auto bits_of = [](const Expr& tensor) { return tensor_dtype(tensor.type()).value_or(kInt64).bits; };
+    const int bits = bits_of(node.binding.var);
+    auto is_wider = [&](const Expr& tensor) { return same_shape(tensor, node.binding.var) && bits_of(tensor) > bits; };
+    return std::ranges::any_of(node.call.tensors, is_wider) && block_.finishes_heavy(node);
   }
 
   bool takes(size_t user_number, const BlockKernel& producer) {

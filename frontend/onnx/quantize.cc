@@ -105,8 +105,7 @@ DType output_dtype(Node& n, DType otherwise) {
 // Returns whether relax.quantize and relax.dequantize convert between the dtypes as ONNX does. Their scales and zero
 // points are those of a whole tensor or of an axis.
 bool has_operator(Node& n, const Expr& real, DType numbers) {
-  return numbers.is_integral() && !numbers.is_packed() && n.dtype_of_tensor(real) == kFloat32 &&
-         n.attr_int("block_size", 0) == 0;
+  return numbers.is_integral() && !numbers.is_packed() && n.dtype_of_tensor(real) == kFloat32;
 }
 // Returns input i, a scale or zero point, as these operators take it: a scalar, or a vector along the axis.
 Expr vector_parameter(Node& n, size_t i) {
@@ -143,7 +142,8 @@ Expr quantize_linear(Node& n) {
   if (n.has(2) && n.dtype(2) != dtype)
     n.fail("output_dtype is {}, but the zero point is {}", to_string(dtype), to_string(n.dtype(2)));
   Expr x = n.cast(n.tensor(0), precision);
-  if (has_operator(n, x, dtype))
+  const bool is_blocked = n.attr_int("block_size", 0) != 0;
+  if (!is_blocked && has_operator(n, x, dtype))
     return n.op("quantize", {x, n.cast(vector_parameter(n, 1), kFloat32), vector_zero_point(n, 2, dtype)},
                 QuantizeAttrs{n.attr_int("axis", 1), dtype});
   Expr scale = n.cast(parameter(n, 1), precision);
@@ -156,7 +156,8 @@ Expr dequantize_linear(Node& n) {
   if (!dtype.is_float() || dtype.is_small_float())
     n.fail("the result is {}, expected float16, bfloat16, float32 or float64; set output_dtype", to_string(dtype));
   Expr x = n.tensor(0);
-  if (dtype == kFloat32 && n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))
+  const bool is_blocked = n.attr_int("block_size", 0) != 0;
+  if (!is_blocked && dtype == kFloat32 && n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))
     return n.op("dequantize", {x, vector_parameter(n, 1), vector_zero_point(n, 2, n.dtype(0))},
                 DequantizeAttrs{n.attr_int("axis", 1), dtype});
   Expr scale = n.cast(parameter(n, 1), kFloat32);
