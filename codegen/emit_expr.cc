@@ -47,7 +47,13 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
         return ops_.binary(op.op, dtype_of(op.a), a, expr(op.b), facts);
       },
       [&](const Not& op) { return b_.CreateNot(expr(op.value)); },
-      [&](const Cast& op) { return ops_.cast(expr(op.value), dtype_of(op.value), dtype_of(node)); },
+      [&](const Cast& op) {
+        const bool rounds = op_name(op.value) == kRoundWithin && dtype_of(op.value).element() == kFloat32;
+        if (rounds && dtype_of(node).element() == kInt32)
+          return ops_.round_within_to_int32(
+              map_each(op.value.as<Call>()->args, [&](const Expr& arg) { return expr(arg); }), dtype_of(op.value));
+        return ops_.cast(expr(op.value), dtype_of(op.value), dtype_of(node));
+      },
       [&](const Select& op) {
         Value condition = expr(op.condition);
         Value a = expr(op.a);

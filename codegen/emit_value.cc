@@ -360,12 +360,33 @@ Lanes ValueEmitter::to_float16(Value value) {
 Value ValueEmitter::saturated_lanes(Value value, DType to) {
   double low = to.is_int() ? -std::ldexp(1, to.bits - 1) : 0, high = low + std::ldexp(1, to.bits) - 1;
   bool is_exact = to.bits <= 24;  // float32 has the limits
-  Lanes x(b_, value), kept = select(Lanes(b_, b_.CreateFCmpORD(value, value)), x, 0);
+  Lanes x(b_, value), kept = to.is_uint() ? x : select(Lanes(b_, b_.CreateFCmpORD(value, value)), x, 0);
   Lanes limited = select(kept > low, kept, low);
   limited = select(limited < (is_exact ? high : 0x7fffff80), limited, is_exact ? high : 0x7fffff80);
   Value result = b_.CreateFPToSI(limited.value(), retyped(value, b_.getInt32Ty()));
   if (!is_exact) result = select(kept > 0x7fffff80, 0x7fffffff, Lanes(b_, result)).value();
   return to.bits == 32 ? result : b_.CreateTrunc(result, type(to));
+}
+
+// Returns x in [low, high]. The comparisons are false for NaN, which becomes low.
+Value ValueEmitter::limited(const std::vector<Value>& args) {
+  Value above = b_.CreateSelect(b_.CreateFCmpOGT(args[0], args[1]), args[0], args[1]);
+  return b_.CreateSelect(b_.CreateFCmpOLT(above, args[2]), above, args[2]);
+}
+Value ValueEmitter::round_within_to_int32(const std::vector<Value>& args, DType from) {
+  auto is_in_int32 = [](Value bound) {
+    auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant_lane(bound));
+    return number && std::abs(number->getValueAPF().convertToDouble()) < 0x1p31;
+  };
+  Value x = limited(args);
+  llvm::Type* result = retyped(x, b_.getInt32Ty());
+  if (!is_in_int32(args[1]) || !is_in_int32(args[2]))
+    return cast(b_.CreateUnaryIntrinsic(llvm::Intrinsic::nearbyint, x), from, kInt32.with_lanes(from.lanes));
+#if LLVM_VERSION_MAJOR >= 19
+  return b_.CreateIntrinsic(llvm::Intrinsic::lrint, {result, x->getType()}, {x});
+#else
+  return b_.CreateFPToSI(b_.CreateUnaryIntrinsic(llvm::Intrinsic::nearbyint, x), result);
+#endif
 }
 
 // Does the same for int64: a value outside of its range, or NaN, is converted as 0, which is then replaced.
@@ -474,6 +495,7 @@ Value ValueEmitter::float_intrinsic(const Intrinsic& row, const std::vector<Valu
   for (const auto& [known, id] : kUnary) {
     if (name == known) return b_.CreateUnaryIntrinsic(id, x);
   }
+  if (name == kRoundWithin) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::nearbyint, limited(args));
   auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
   auto magnitude = [&] { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
   if (name == ops::kScalarIsNan) return b_.CreateFCmpUNO(x, x);

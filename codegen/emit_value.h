@@ -48,6 +48,8 @@ class ValueEmitter {
   };
   Value binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value cast(Value value, DType from, DType to);
+  // Returns tir.round_within of float32s as int32.
+  Value round_within_to_int32(const std::vector<Value>& args, DType from);
   // Emits an intrinsic of ir/intrinsics.h. The arguments have that dtype, lanes included.
   Value intrinsic(const std::string& name, const std::vector<Value>& args, DType dtype, const Span& span);
 
@@ -67,6 +69,7 @@ class ValueEmitter {
   Lanes widen_small(const SmallFloat& format, const Lanes& bits);
   Lanes to_small_float(const SmallFloat& format, const Lanes& x);
   Value saturated_lanes(Value value, DType to);
+  Value limited(const std::vector<Value>& args);
   Value saturated_wide_lanes(Value value, DType to);
   Value round_to_odd(Value value);  // float64 to float32, so that rounding again is exact
   Value call_libm(const std::string& function, const std::vector<Value>& args);

@@ -64,6 +64,8 @@ constexpr Intrinsic kIntrinsics[] = {
     {"tir.popcount", 1, R::kSame, nullptr, nullptr, integer_popcount, "number of set bits (unsigned integers)"},
     ROW(pow, 2, kSame, "pow", std::pow(a, b), "a to the power b"),
     UNARY(round, "nearest integer, ties away from zero"),
+    ROW(round_within, 3, kSame, nullptr, a > b ? (a < c ? std::nearbyint(a) : c) : b,
+        "a limited to [b, c], of which NaN is b, rounded to the nearest integer, ties to even"),
     ROW(rsqrt, 1, kSame, nullptr, 1.0 / std::sqrt(a), "1 / sqrt(a)"),
     ROW(sigmoid, 1, kSame, nullptr, 1.0 / (1.0 + std::exp(-a)), "1 / (1 + exp(-a))"),
     UNARY(sin, "sine of radians"),

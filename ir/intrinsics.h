@@ -38,6 +38,9 @@ std::string_view spelling(const Builtin& row);
 // Returns the dtype of a call with these arguments; nullopt when the text states it.
 std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> args);
 
+// What quantizes: a conversion of its result to an integer that has the bounds is one instruction.
+inline constexpr OpName kRoundWithin{"tir.round_within"};
+
 // `A.elem_offset` where the buffer's type leaves it open.
 inline constexpr const char* kBufferElemOffset = "tir.buffer_elem_offset";
 // Returns the pointer to a buffer's memory, `A.data`: a call of tir.buffer_data on the buffer.

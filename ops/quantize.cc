@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
@@ -41,14 +42,21 @@ Expr saturated(const Expr& value, DType dtype) {
   Expr most = scalar_imm(dtype == DType::bfloat16() ? 3.3895313892515355e38 : 65504, dtype_of(value));
   return cast_to(max(min(value, most), zero(dtype_of(value)) - most), dtype);
 }
-// Computes in float32 at least. The rounding is to even, as in ONNX and torch.
+// Computes in float32 at least. The rounding is to even, as in ONNX and torch; NaN becomes the least number. Limits
+// and zero point are integers, so it is the same to limit before the rounding as behind the addition.
 Expr quantize_element(const OpCall& op, Inputs x, Axes i) {
   QuantizeAttrs attrs = op.attrs<QuantizeAttrs>();
-  DType dtype = op.dtype(0) == kFloat64 ? kFloat64 : kFloat32;
-  auto parameter = [&](size_t k) { return cast_to(parameter_at(op, x[k], attrs.axis, i), dtype); };
-  Expr scaled = binary(BinaryOp::kDiv, cast_to(at(x[0], i), dtype), parameter(1));
-  if (!attrs.out_dtype.is_float()) scaled = intrinsic(ops::kNearbyint, {scaled}, dtype);
-  return saturated(scaled + parameter(2), attrs.out_dtype);
+  DType dtype = op.dtype(0) == kFloat64 ? kFloat64 : kFloat32, result = attrs.out_dtype;
+  auto parameter = [&](size_t k, DType as) { return cast_to(parameter_at(op, x[k], attrs.axis, i), as); };
+  Expr scaled = binary(BinaryOp::kDiv, cast_to(at(x[0], i), dtype), parameter(1, dtype));
+  if (result.is_float()) return saturated(scaled + parameter(2, dtype), result);
+  if (result.bits > 16 || result.bits < 8)
+    return cast_to(intrinsic(ops::kNearbyint, {scaled}, dtype) + parameter(2, dtype), result);
+  const double least = result.is_uint() ? 0 : -std::ldexp(1, result.bits - 1);
+  auto limit = [&](double number) { return scalar_imm(number, dtype) - parameter(2, dtype); };
+  Expr rounded = intrinsic(std::string(kRoundWithin.text),
+                           {scaled, limit(least), limit(least + std::ldexp(1, result.bits) - 1)}, dtype);
+  return cast_to(cast_to(rounded, kInt32) + parameter(2, kInt32), result);
 }
 // The zero point is subtracted in int32 (int64 for wide data), so that nothing wraps and nothing is rounded.
 Expr dequantize_element(const OpCall& op, Inputs x, Axes i) {

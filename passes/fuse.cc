@@ -132,8 +132,8 @@ class BlockFuser {
     group_[i] = group;
   }
 
-  // Returns whether the node stores the result of a reduction or contraction in fewer bytes, as quantize does. With that
-  // one, which cannot join, it saves traffic.
+  // Returns whether the node stores the result of a reduction or contraction in fewer bytes, as quantize does. With
+  // that one, which cannot join, it saves traffic.
   bool narrows_heavy(const BlockKernel& node) const {
     auto bits_of = [](const Expr& tensor) { return tensor_dtype(tensor.type()).value_or(kInt64).bits; };
     const int bits = bits_of(node.binding.var);

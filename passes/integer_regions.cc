@@ -62,8 +62,12 @@ class IntegerRegions final : public GraphRewriter {
     const Call* call = binding.cast ? nullptr : binding.value.as<Call>();
     if (!call || !call->callee.is<OpRef>() || !known_shape(binding.value.type())) return std::nullopt;
     const std::string& op = call->callee.as<OpRef>()->name;
-    if (op == ops::kQuantize) return quantized(*call, b);
-    if (op == ops::kDequantize) return dequantized(*call, b);
+    if (op == ops::kQuantize) return quantized(*call, binding, b);
+    if (op == ops::kDequantize) return dequantized(*call, binding, b);
+    if (op == ops::kAdd || op == ops::kMultiply) {
+      note_scaled(*call, binding, b);
+      return of_rounded_sums(*call, b);
+    }
     if (find_item(kMovesOfNumbers, op, &OpName::text)) return moved(*call, b);
     if (op == ops::kMatmul) return product(*call, binding, b);
     if (op == ops::kConv1d) return convolution<1>(*call, binding, b);
@@ -127,10 +131,37 @@ class IntegerRegions final : public GraphRewriter {
     return has_one_parameter(value) || value.axis == axis;
   }
 
-  std::optional<Expr> dequantized(const Call& call, Builder& b) {
+  std::optional<Expr> dequantized(const Call& call, const Binding& binding, Builder& b) {
     const QuantizedValue* other = find_value(other_sign_, call.args[0].get());
-    if (!other || !is_one_element(call.args[2].type())) return std::nullopt;
-    return b.op("dequantize", {other->numbers, call.args[1], *other->zero}, call.attrs);
+    std::optional<Expr> result;
+    if (other && is_one_element(call.args[2].type()))
+      result = b.op("dequantize", {other->numbers, call.args[1], *other->zero}, call.attrs);
+    if (is_used_once(binding.var)) private_.insert(result ? result->get() : binding.var.get());
+    return result;
+  }
+  // Where nothing else uses an operand's numbers, and they are sums, these stay floats that are rounded and limited:
+  // the same values. It is done for one operand only: of two convolutions, the earlier one stores its numbers for the
+  // later.
+  std::optional<Expr> of_rounded_sums(const Call& call, Builder& b) {
+    std::optional<size_t> latest, order;
+    for (size_t i : {0, 1}) {
+      const Call* real = private_.contains(call.args[i].get()) ? call_of(call.args[i], ops::kDequantize) : nullptr;
+      const auto made = real ? copy_value(rounded_, real->args[0].get()) : std::nullopt;
+      if (made && (!order || *made > *order)) order = made, latest = i;
+    }
+    auto value = latest ? rounded_sums(*call_of(call.args[*latest], ops::kDequantize), b) : std::nullopt;
+    if (!value) return std::nullopt;
+    std::vector<Expr> args = call.args;
+    args[*latest] = *value;
+    return b.op(call.callee.as<OpRef>()->name, std::move(args), call.attrs);
+  }
+  std::optional<Expr> rounded_sums(const Call& real, Builder& b) const {
+    const Call* quantize = call_of(real.args[0], ops::kQuantize);
+    const auto zero = constant_element(real.args[2]);
+    if (!quantize || !zero || !constant_element(real.args[1]) || !is_of_bytes(real.args[0].type())) return std::nullopt;
+    const double least = (tensor_dtype(real.args[0].type()) == kInt8 ? -128 : 0) - *zero;
+    const Expr limited = b.op("clip", {b.op("round", {quantize->args[0]}), float_imm(least), float_imm(least + 255)});
+    return b.op("multiply", {limited, reshape(real.args[1], {}, b)});
   }
 
   // ---- Moves
@@ -171,8 +202,9 @@ class IntegerRegions final : public GraphRewriter {
     const size_t rank = static_cast<size_t>(known_rank(value.numbers.type()));
     const std::vector<int64_t> axes = read_attrs<AxesAttrs>(call.attrs).permutation(rank);
     const int64_t axis = std::ranges::find(axes, value.axis) - axes.begin();
-    return b.op("dequantize", {permute_dims(value.numbers, axes, b), *value.scale, *value.zero},
-                DequantizeAttrs{axis, kFloat32});
+    const Constant* weight = is_of_bytes(value.numbers.type()) ? value.numbers.as<Constant>() : nullptr;
+    const Expr numbers = weight ? constant(permuted(weight->data, axes)) : permute_dims(value.numbers, axes, b);
+    return b.op("dequantize", {numbers, *value.scale, *value.zero}, DequantizeAttrs{axis, kFloat32});
   }
 
   // ---- Sums of products
@@ -331,7 +363,7 @@ class IntegerRegions final : public GraphRewriter {
     return true;
   }
 
-  std::optional<Expr> quantized(const Call& call, Builder& b) {
+  std::optional<Expr> quantized(const Call& call, const Binding& binding, Builder& b) {
     const auto attrs = read_attrs<QuantizeAttrs>(call.attrs);
     if (auto known = real_value(call.args[0])) {
       const bool is_same = known->dtype() == attrs.out_dtype && has_one_parameter(*known) &&
@@ -345,15 +377,17 @@ class IntegerRegions final : public GraphRewriter {
       args[0] = rescaled(*known, scalar_constant(*by, kFloat32), *by, b);
       args[1] = scalar_constant(1, kFloat32);
     }
+    const bool is_rounded = !same_node(args[0], call.args[0]);
     const std::optional<double> zero = constant_element(args[2]);
     const bool turns = attrs.out_dtype == kInt8 && activations_ == kUInt8 && zero;
-    if (!turns)
-      return same_node(args[0], call.args[0]) ? std::nullopt : std::optional(b.op("quantize", args, call.attrs));
+    if (!turns && !is_rounded) return std::nullopt;
+    QuantizedValue value{args[0], call.args[1], turns ? scalar_constant(*zero + 128, kUInt8) : args[2]};
+    value.numbers =
+        b.op("quantize", {args[0], args[1], *value.zero}, QuantizeAttrs{attrs.axis, turns ? kUInt8 : attrs.out_dtype});
     // The same numbers, 128 larger. Who needs the others computes them from these.
-    QuantizedValue value{args[0], call.args[1], scalar_constant(*zero + 128, kUInt8)};
-    value.numbers = b.op("quantize", {args[0], args[1], *value.zero}, QuantizeAttrs{attrs.axis, kUInt8});
-    const Expr numbers = with_other_sign(value, b).numbers;
-    other_sign_.emplace(numbers.get(), value);
+    const Expr numbers = turns ? with_other_sign(value, b).numbers : value.numbers;
+    if (turns) other_sign_.emplace(numbers.get(), value);
+    if (is_rounded && is_used_once(binding.var)) rounded_.emplace(value.numbers.get(), rounded_.size());
     kept_.push_back(numbers);
     return numbers;
   }
@@ -377,6 +411,8 @@ class IntegerRegions final : public GraphRewriter {
   std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
   std::unordered_map<const NodeHeader*, ScaledSums> scaled_;
   std::unordered_map<const NodeHeader*, QuantizedValue> other_sign_;  // by the numbers
+  std::unordered_set<const NodeHeader*> private_;                     // dequantized values that are used once
+  std::unordered_map<const NodeHeader*, size_t> rounded_;             // numbers of sums that are used once, in order
   std::unordered_map<const NodeHeader*, int> uses_;
   std::vector<Expr> kept_;  // keeps keys alive
 };

@@ -55,6 +55,30 @@ Expr scalar_constant(double value, DType dtype) {
   return constant(std::move(tensor));
 }
 
+Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes) {
+  const size_t rank = axes.size();
+  std::vector<int64_t> strides(rank, 1), shape, steps, at(rank, 0);
+  for (size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * tensor.shape()[d];
+  for (int64_t axis : axes) {
+    shape.push_back(tensor.shape()[static_cast<size_t>(axis)]);
+    steps.push_back(strides[static_cast<size_t>(axis)]);
+  }
+  Tensor result = Tensor::empty(shape, tensor.dtype());
+  const auto* from = static_cast<const uint8_t*>(tensor.raw());
+  auto* to = static_cast<uint8_t*>(result.raw());
+  int64_t place = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    to[i] = from[place];
+    for (size_t d = rank; d-- > 0;) {
+      place += steps[d];
+      if (++at[d] < shape[d]) break;
+      place -= steps[d] * shape[d];
+      at[d] = 0;
+    }
+  }
+  return result;
+}
+
 std::optional<SignedWeight> signed_weight(const QuantizedValue& weight, bool is_matrix) {
   const Constant *numbers = weight.numbers.as<Constant>(), *zero = weight.zero ? weight.zero->as<Constant>() : nullptr;
   if (!numbers || (weight.zero && !zero) || numbers->data.ndim() < 2) return std::nullopt;

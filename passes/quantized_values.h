@@ -24,6 +24,8 @@ std::optional<double> constant_element(const Expr& tensor);
 // Returns whether two values are the same leaf or equal constants.
 bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b);
 Expr scalar_constant(double value, DType dtype);
+// Returns the tensor of bytes with its axes in that order.
+Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes);
 
 // The constant right operand of a sum of products, without its zero point, as int8. Numbers that do not fit are
 // 2 * halves + rest, and the sum is twice that of the halves plus that of the rest.
