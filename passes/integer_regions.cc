@@ -30,6 +30,11 @@ constexpr OpName kMovesOfNumbers[] = {ops::kReshape,     ops::kFlatten,   ops::k
                                       ops::kPermuteDims, ops::kConcat,    ops::kStridedSlice, ops::kTake,
                                       ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad,          ops::kLayoutTransform};
 
+// Returns whether a scale is a positive constant by which no number of 8 bits overflows, nor a sum when it is divided.
+bool is_plain_scale(const Expr& scale) {
+  const std::optional<double> known = constant_element(scale);
+  return known && *known > 1e-30 && *known < 1e30;
+}
 bool is_number(const Expr& arg) { return arg.is<FloatImm>(); }
 bool is_of_bytes(const Type& type) { return tensor_dtype(type) == kInt8 || tensor_dtype(type) == kUInt8; }
 
@@ -132,10 +137,12 @@ class IntegerRegions final : public GraphRewriter {
   }
 
   std::optional<Expr> dequantized(const Call& call, const Binding& binding, Builder& b) {
-    const QuantizedValue* other = find_value(other_sign_, call.args[0].get());
+    const Expr* other = find_value(other_sign_, call.args[0].get());
     std::optional<Expr> result;
-    if (other && is_one_element(call.args[2].type()))
-      result = b.op("dequantize", {other->numbers, call.args[1], *other->zero}, call.attrs);
+    if (other && constant_element(call.args[2])) {
+      const Expr zero = zero_of_other_sign({.numbers = call.args[0], .zero = call.args[2]}, b);
+      result = b.op("dequantize", {*other, call.args[1], zero}, call.attrs);
+    }
     if (is_used_once(binding.var)) private_.insert(result ? result->get() : binding.var.get());
     return result;
   }
@@ -170,7 +177,8 @@ class IntegerRegions final : public GraphRewriter {
     std::vector<Expr> args = call.args;
     const Tuple* parts = args[0].as<Tuple>();
     const std::optional<QuantizedValue> first = real_value(parts ? parts->items[0] : args[0]);
-    if (!first) return std::nullopt;
+    const bool takes_largest = call.callee.as<OpRef>()->name == ops::kMaxPool2d;
+    if (!first || (takes_largest && !is_plain_scale(*first->scale))) return std::nullopt;
     if (!has_one_parameter(*first)) return moved_vectors(call, *first, b);
     if (parts) {
       std::vector<Expr> numbers;
@@ -211,7 +219,8 @@ class IntegerRegions final : public GraphRewriter {
 
   std::optional<Expr> product(const Call& call, const Binding& binding, Builder& b) {
     const int64_t rank = known_rank(call.args[1].type());
-    if (rank < 2 || known_rank(call.args[0].type()) < 1) return std::nullopt;
+    const int64_t rows_rank = known_rank(call.args[0].type());
+    if (rank < 2 || rows_rank < 1 || (rows_rank == 1 && rank > 2)) return std::nullopt;
     auto emit = [&](const Expr& x, const Expr& weight) { return b.op("matmul", {x, weight}, MatmulAttrs{kInt32}); };
     return sums(call, binding, rank - 1, true, 0, emit, b);
   }
@@ -276,10 +285,14 @@ class IntegerRegions final : public GraphRewriter {
   // Returns the value with numbers of the sign that the target's instructions take.
   QuantizedValue for_dots(const QuantizedValue& value, Builder& b) {
     if (!activations_ || value.dtype() == *activations_) return value;
-    const QuantizedValue* other = find_value(other_sign_, value.numbers.get());
-    QuantizedValue result = other ? *other : with_other_sign(value, b);
-    if (!other) other_sign_.emplace(value.numbers.get(), result);
-    result.scale = value.scale;
+    const auto [numbers, is_new] = other_sign_.try_emplace(value.numbers.get(), value.numbers);
+    if (is_new) {
+      numbers->second = with_other_sign(value.numbers, b);
+      kept_.push_back(value.numbers);
+    }
+    QuantizedValue result = value;
+    result.zero = zero_of_other_sign(value, b);
+    result.numbers = numbers->second;
     return result;
   }
 
@@ -367,13 +380,14 @@ class IntegerRegions final : public GraphRewriter {
     const auto attrs = read_attrs<QuantizeAttrs>(call.attrs);
     if (auto known = real_value(call.args[0])) {
       const bool is_same = known->dtype() == attrs.out_dtype && has_one_parameter(*known) &&
-                           are_same(known->scale, call.args[1]) && are_same(known->zero, call.args[2]);
+                           are_same(known->scale, call.args[1]) && are_same(known->zero, call.args[2]) &&
+                           is_plain_scale(call.args[1]);
       if (is_same) return known->numbers;
     }
     std::vector<Expr> args = call.args;
     const ScaledSums* known = find_value(scaled_, call.args[0].get());
     const std::optional<double> by = constant_element(args[1]);
-    if (known && by && *by > 0) {
+    if (known && by && is_plain_scale(args[1])) {
       args[0] = rescaled(*known, scalar_constant(*by, kFloat32), *by, b);
       args[1] = scalar_constant(1, kFloat32);
     }
@@ -385,8 +399,8 @@ class IntegerRegions final : public GraphRewriter {
     value.numbers =
         b.op("quantize", {args[0], args[1], *value.zero}, QuantizeAttrs{attrs.axis, turns ? kUInt8 : attrs.out_dtype});
     // The same numbers, 128 larger. Who needs the others computes them from these.
-    const Expr numbers = turns ? with_other_sign(value, b).numbers : value.numbers;
-    if (turns) other_sign_.emplace(numbers.get(), value);
+    const Expr numbers = turns ? with_other_sign(value.numbers, b) : value.numbers;
+    if (turns) other_sign_.emplace(numbers.get(), value.numbers);
     if (is_rounded && is_used_once(binding.var)) rounded_.emplace(value.numbers.get(), rounded_.size());
     kept_.push_back(numbers);
     return numbers;
@@ -410,7 +424,7 @@ class IntegerRegions final : public GraphRewriter {
   const std::optional<DType> activations_;              // the dtype of left operands for the target's instructions
   std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
   std::unordered_map<const NodeHeader*, ScaledSums> scaled_;
-  std::unordered_map<const NodeHeader*, QuantizedValue> other_sign_;  // by the numbers
+  std::unordered_map<const NodeHeader*, Expr> other_sign_;  // the same numbers, 128 larger or smaller
   std::unordered_set<const NodeHeader*> private_;                     // dequantized values that are used once
   std::unordered_map<const NodeHeader*, size_t> rounded_;             // numbers of sums that are used once, in order
   std::unordered_map<const NodeHeader*, int> uses_;

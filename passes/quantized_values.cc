@@ -128,17 +128,17 @@ std::optional<DType> activations_for_dots(const Target& target) {
   return std::nullopt;
 }
 
-QuantizedValue with_other_sign(const QuantizedValue& value, Builder& b) {
-  const bool is_signed = value.dtype() == kInt8;
+Expr with_other_sign(const Expr& numbers, Builder& b) {
+  const bool is_signed = tensor_dtype(numbers.type()) == kInt8;
   auto cast = [&](const Expr& x, DType dtype) { return b.op("astype", {x}, DTypeAttrs{dtype}); };
-  const double shift = is_signed ? 128 : -128;
-  QuantizedValue result = value;
-  result.numbers =
-      cast(b.op("add", {cast(value.numbers, kInt16), scalar_constant(shift, kInt16)}), is_signed ? kUInt8 : kInt8);
+  const Expr moved = b.op("add", {cast(numbers, kInt16), scalar_constant(is_signed ? 128 : -128, kInt16)});
+  return cast(moved, is_signed ? kUInt8 : kInt8);
+}
+Expr zero_of_other_sign(const QuantizedValue& value, Builder& b) {
+  const double shift = value.dtype() == kInt8 ? 128 : -128;
   const std::optional<double> known = value.zero ? constant_element(*value.zero) : std::optional(0.0);
-  result.zero = known ? scalar_constant(*known + shift, kInt32)
-                      : b.op("add", {cast(*value.zero, kInt32), scalar_constant(shift, kInt32)});
-  return result;
+  if (known) return scalar_constant(*known + shift, kInt32);
+  return b.op("add", {b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), scalar_constant(shift, kInt32)});
 }
 
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,

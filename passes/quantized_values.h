@@ -42,8 +42,9 @@ std::optional<SignedWeight> signed_weight(const QuantizedValue& weight, bool is_
 // nullopt where it has none.
 std::optional<DType> activations_for_dots(const Target& target);
 
-// Returns the same value with numbers of the other sign: all numbers and the zero point are 128 larger or smaller.
-QuantizedValue with_other_sign(const QuantizedValue& value, Builder& b);
+// Returns numbers of the other sign, all 128 larger or smaller, and the zero point that belongs to these.
+Expr with_other_sign(const Expr& numbers, Builder& b);
+Expr zero_of_other_sign(const QuantizedValue& value, Builder& b);
 
 // Returns the int32 sums of x (one zero point for all) times the weight. `product` emits the convolution or product of
 // two tensors of 8 bits with a result of int32, where the convolution pads the left one with zeros.

@@ -187,25 +187,28 @@ Expr conv_integer(Node& n) {
   return convolve(n, centered(n, n.tensor(0), zero_point(n, 2, 0, 1)), weight);
 }
 
-// Quantizes by the scale and zero point in inputs 6 and 7.
-Value requantized(Node& n, const Expr& x) {
-  return n.of(quantized(n, x, n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)));
+// Returns the int32 sum times scale / y_scale, with one rounding each, rounded, plus the zero point of y, as ONNX
+// defines these operators. The parameters of y are a scalar or broadcast to the sum.
+Expr requantized(Node& n, const Expr& sum, const Expr& scale, const Expr& y_scale, const Expr& y_zero, DType dtype) {
+  Expr x = n.mul(n.cast(sum, kFloat32), n.div(scale, n.cast(y_scale, kFloat32)));
+  return quantized(n, x, n.scalar(1, kFloat32), y_zero, dtype);
 }
 Outputs qlinear_matmul(Node& n) {
   const int64_t a = n.rank(0), b = n.rank(3);
   Expr product = n.op("matmul", {centered(n, n.tensor(0), of_matrices(n, 2, -2, a)),
                                  centered(n, n.tensor(3), of_matrices(n, 5, -1, b))});
   auto scale = [&](size_t i, int64_t axis, int64_t rank) { return n.cast(of_matrices(n, i, axis, rank), kFloat32); };
-  Expr x = n.mul(n.cast(product, kFloat32), n.mul(scale(1, -2, a), scale(4, -1, b)));
-  const int64_t rank = std::ssize(n.shape_of(x));
-  return {n.of(quantized(n, x, of_matrices(n, 6, -2, rank), of_matrices(n, 7, -2, rank), n.dtype(7)))};
+  const int64_t rank = std::ssize(n.shape_of(product));
+  return {n.of(requantized(n, product, n.mul(scale(1, -2, a), scale(4, -1, b)), of_matrices(n, 6, -2, rank),
+                           of_matrices(n, 7, -2, rank), n.dtype(7)))};
 }
 Outputs qlinear_conv(Node& n) {
   Expr sum =
       convolve(n, centered(n, n.tensor(0), zero_point(n, 2, 0, 1)), centered(n, n.tensor(3), zero_point(n, 5, 3, 0)));
   auto per_channel = [&](size_t i) { return aligned(n, n.tensor(i), 1, n.rank(0)); };
   if (n.has(8)) sum = n.add(sum, per_channel(8));
-  return {requantized(n, n.mul(n.cast(sum, kFloat32), n.mul(per_channel(1), per_channel(4))))};
+  return {n.of(requantized(n, sum, n.mul(per_channel(1), per_channel(4)), n.reshape(n.tensor(6), {}),
+                           n.reshape(n.tensor(7), {}), n.dtype(7)))};
 }
 
 }  // namespace

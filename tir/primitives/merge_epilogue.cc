@@ -1,6 +1,7 @@
 #include "tir/primitives/merge_epilogue.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "tir/edit/step.h"
 #include "tir/primitives/compute_inline.h"
@@ -69,12 +70,16 @@ Blocks MergeEpilogue::apply(Step& step) const {
   auto* anchor = step.block(this->block);
   const Nodes behind = epilogue_of(anchor);
   auto is_inside = [&](TreeNode* block) { return contains(behind, block); };
-  Nodes inlined;  // first the inputs of the epilogue from elsewhere
-  for (auto* block : behind) {
+  Nodes inlined;  // first the inputs of the epilogue from elsewhere, and what these are computed from
+  std::function<void(TreeNode*)> add_inputs = [&](TreeNode* block) {
     for (auto* producer : producers_of(block)) {
-      if (producer != anchor && !is_inside(producer) && !depend(producer, anchor)) inlined.push_back(producer);
+      const bool is_input = producer != anchor && !is_inside(producer) && !depend(producer, anchor);
+      if (!is_input || contains(inlined, producer) || is_reduction(producer)) continue;
+      add_inputs(producer);
+      inlined.push_back(producer);
     }
-  }
+  };
+  std::ranges::for_each(behind, add_inputs);
   std::ranges::copy_if(behind, std::back_inserter(inlined),
                        [&](TreeNode* block) { return std::ranges::all_of(consumers_of(block), is_inside); });
   for (auto* block : inlined) {
