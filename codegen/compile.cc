@@ -384,6 +384,7 @@ static void check_settings_of_artifact(const std::string& path, const CompileSet
       {"--passes", settings.passes != defaults.passes},
       {"--target", settings.target != defaults.target},
       {"--gather", settings.gather != defaults.gather},
+      {"--precision", settings.precision != defaults.precision},
       {"--winograd-error", settings.winograd_error != defaults.winograd_error},
       {"--check-bounds", settings.check_bounds},
   };

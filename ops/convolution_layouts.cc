@@ -93,11 +93,11 @@ struct Form {
   bool has_strides, is_dilated;
   bool has_long_rows;
   bool has_whole_points;  // all pixels, read point by point, fill vectors
-  bool is_bytes, has_dots;
+  bool is_narrow, has_dots;  // bytes or bfloat16; sums of several products in one instruction
 
   // In the plain order vectors lie along rows of pixels, or across all of them where these are read point by point.
   double plain_time() const {
-    if (is_bytes) return kTimeOfPlainBytes;
+    if (is_narrow) return kTimeOfPlainBytes;
     if (window == 1 && !has_strides && !is_grouped && has_whole_points) return 1.1;
     if (is_depthwise) return has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3;
     if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
@@ -106,7 +106,7 @@ struct Form {
   }
   // In blocks they lie along channels, and Winograd's algorithm may compute windows of 3x3.
   double time_in_blocks() const {
-    if (is_bytes && has_dots && !is_depthwise) return kTimeOfDots;
+    if (is_narrow && has_dots && !is_depthwise) return kTimeOfDots;
     const bool is_winograd = window == 9 && !is_grouped && !is_picture && !has_strides && !is_dilated;
     return is_winograd ? 0.45 : 1;
   }
@@ -130,10 +130,12 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const bool is_plain = plain.data_layout == data_layout_of(N) && plain.kernel_layout == kernel_layout_of(N) &&
                         plain.out_layout.value_or(plain.data_layout) == plain.data_layout;
   const bool is_bytes = tensor_dtype(weight) == DType::int_(8) && tensor_dtype(q.result) == kInt32;
+  const bool is_half = tensor_dtype(data) == DType::bfloat16() && tensor_dtype(weight) == DType::bfloat16() &&
+                       tensor_dtype(q.result) == kFloat32;
   const bool is_float =
       tensor_dtype(data) == kFloat32 && tensor_dtype(weight) == kFloat32 && tensor_dtype(q.result) == kFloat32;
   const bool is_constant = q.op.arg(1).is<Constant>();
-  if (!block || !weight_dims || !data_dims || !result || !is_plain || !(is_float || is_bytes) ||
+  if (!block || !weight_dims || !data_dims || !result || !is_plain || !(is_float || is_bytes || is_half) ||
       !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
@@ -145,7 +147,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
     return std::nullopt;
   const Layout layout = *Layout::parse(fmt::format("{}{}c", N == 1 ? "NC_W" : "NCHW", *block), data_layout_of(N));
   attrs.out_layout = fmt::format("NCHW{}c", *block);
-  const bool has_four = is_picture && is_bytes && is_constant;
+  const bool has_four = is_picture && (is_bytes || is_half) && is_constant;
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
@@ -174,8 +176,8 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
                   .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
                   .has_long_rows = guessed_extent(result->back()) >= static_cast<double>(kLongRow * *block),
                   .has_whole_points = has_whole_points,
-                  .is_bytes = is_bytes,
-                  .has_dots = q.target.has_int8_dot};
+                  .is_narrow = is_bytes || is_half,
+                  .has_dots = is_half ? q.target.has_bfloat16_dot : q.target.has_int8_dot};
   const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * window);
   const double with_zeros =
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);

@@ -76,6 +76,14 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->type_name("TIMES")
       ->check(number_from(0))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--precision",
+         [this](const std::string& name) {
+           settings.precision = name == "bf16" ? Precision::kBFloat16 : Precision::kFloat32;
+         },
+         "numbers that convolutions and products multiply: fp32, or bf16 where the target has it (docs/relaxc.md)")
+      ->type_name("WHAT")
+      ->check(one_of({"fp32", "bf16"}).description(""));
   app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
@@ -180,6 +188,7 @@ std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& fil
   if (gather != "error") add("--gather", gather);
   if (settings.winograd_error != defaults.winograd_error)
     add("--winograd-error", fmt::format("{}", settings.winograd_error));
+  if (settings.precision == Precision::kBFloat16) add("--precision", "bf16");
   if (settings.check_bounds) result += " --check-bounds";
   return result;
 }
