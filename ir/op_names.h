@@ -26,6 +26,7 @@
   X(kTopK, "relax.topk")                                 \
   X(kDynTopK, "relax.dyn.topk")                          \
   X(kMatmul, "relax.matmul")                             \
+  X(kDequantize, "relax.dequantize")                     \
   X(kConv1d, "relax.nn.conv1d")                          \
   X(kConv2d, "relax.nn.conv2d")                          \
   X(kConv3d, "relax.nn.conv3d")                          \

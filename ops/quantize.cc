@@ -1,4 +1,6 @@
 // Quantization: integers, or floats of a small range, that stand for real numbers.
+#include "ops/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +11,12 @@
 #include "ops/reference.h"
 
 namespace relaxc {
+
+Expr saturated(const Expr& value, DType dtype) {
+  if (!dtype.is_float() || dtype.bits >= 32) return cast_to(value, dtype);
+  Expr most = scalar_imm(dtype == DType::bfloat16() ? 3.3895313892515355e38 : 65504, dtype_of(value));
+  return cast_to(max(min(value, most), zero(dtype_of(value)) - most), dtype);
+}
 
 namespace {
 
@@ -57,12 +65,6 @@ Expr parameter_at(const OpCall& op, const A& attrs, const Buffer& values, Axes i
   const int64_t axis = normalize_axis(op, attrs.axis, op.rank(0)), size = block_size_of(attrs);
   if (size == 0) return load(values, {i[axis]});
   return load(values, with_item({i.begin(), i.end()}, axis, floor_div(i[axis], size)));
-}
-// Returns the value as `dtype`. A conversion to integers saturates by itself; the narrow floats would overflow.
-Expr saturated(const Expr& value, DType dtype) {
-  if (!dtype.is_float() || dtype.bits >= 32) return cast_to(value, dtype);
-  Expr most = scalar_imm(dtype == DType::bfloat16() ? 3.3895313892515355e38 : 65504, dtype_of(value));
-  return cast_to(max(min(value, most), zero(dtype_of(value)) - most), dtype);
 }
 // Computes in float32 at least. The rounding is to even, as in ONNX and torch.
 Expr quantize_element(const OpCall& op, Inputs x, Axes i) {
