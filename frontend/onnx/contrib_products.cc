@@ -82,7 +82,7 @@ struct BlocksOfNumbers {
     const std::vector<int64_t> shape = {rows, bytes.size() / rows * 8 / bits};
     const DType dtype = DType::uint(static_cast<int>(bits));
     Expr numbers = constant(Tensor::view(shape, dtype, bytes.raw(), bytes.owner()), all_bytes.span());
-    return n.slice(numbers, 1, int_imm(0), int_imm(count));
+    return shape[1] == count ? numbers : n.slice(numbers, 1, int_imm(0), int_imm(count));
   }
   // Constant weights stay as they are, for products that read them so.
   bool are_constant() const {
