@@ -56,7 +56,8 @@ RELAXC_ATTRS(PReluAttrs, (int64_t, axis, 1));  // of an alpha of rank 1
 // ---- ops/quantize.cc
 
 RELAXC_ATTRS(QuantizeAttrs, (int64_t, axis, -1), (DType, out_dtype, DType::int_(8)));
-RELAXC_ATTRS(DequantizeAttrs, (int64_t, axis, -1), (DType, out_dtype, kFloat32));
+RELAXC_ATTRS(DequantizeAttrs, (int64_t, axis, -1), (DType, out_dtype, kFloat32),
+             (int64_t, block_size, 0));  // of the axis, that shares a scale; 0: each element has its own; not in Relax
 
 // ---- ops/reduction.cc
 

@@ -1,4 +1,6 @@
 // Quantization: integers, or floats of a small range, that stand for real numbers.
+#include "ops/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,42 +14,66 @@
 
 namespace relaxc {
 
+Expr saturated(const Expr& value, DType dtype) {
+  if (!dtype.is_float() || dtype.bits >= 32) return cast_to(value, dtype);
+  Expr most = scalar_imm(dtype == DType::bfloat16() ? 3.3895313892515355e38 : 65504, dtype_of(value));
+  return cast_to(max(min(value, most), zero(dtype_of(value)) - most), dtype);
+}
+
 namespace {
 
-// A scale and a zero point have one element, or are vectors along the axis.
+// A scale and a zero point have one element, or are vectors along the axis, or have the data's rank and an element for
+// each block along the axis.
 bool has_one_element(const std::vector<Expr>& shape) {
   return std::ranges::all_of(shape, [](const Expr& dim) { return is_int(dim, 1); });
+}
+// Returns the elements of the axis that share a scale; 0 where each has its own, or all have the same one.
+template <class A>
+int64_t block_size_of(const A& attrs) {
+  if constexpr (requires { attrs.block_size; }) return attrs.block_size;
+  return 0;
+}
+void require_blocks(const OpCall& op, size_t i, int64_t axis, int64_t size) {
+  if (op.rank(i) != op.rank(0))
+    op.fail("argument {} has rank {}, expected {}, that of the data, because of block_size", i, op.rank(i), op.rank(0));
+  for (int64_t d = 0; d < op.rank(0); ++d) {
+    const Expr expected = d == axis ? ceil_div(op.shape(0)[d], size) : op.shape(0)[d];
+    op.require_equal(op.shape(i)[d], simplify(expected), fmt::format("dim {} of argument {} and of the blocks", d, i));
+  }
 }
 template <class A>
 Type infer_quantization(const OpCall& op) {
   A attrs = op.attrs<A>();
   if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
+  const int64_t block_size = block_size_of(attrs);
+  if (block_size < 0) op.fail("block_size is {}, expected at least 0", block_size);
   for (size_t i : {1, 2}) {
     if (has_one_element(op.shape(i))) continue;
-    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
+    if (block_size == 0 && op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
     int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
+    if (block_size > 0) {
+      require_blocks(op, i, axis, block_size);
+    } else {
+      op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
+    }
   }
   return tensor_type(op.shape(0), attrs.out_dtype);
 }
 // Returns the element of a scale or zero point that belongs to element `i` of the data.
-Expr parameter_at(const OpCall& op, const Buffer& values, int64_t axis, Axes i) {
+template <class A>
+Expr parameter_at(const OpCall& op, const A& attrs, const Buffer& values, Axes i) {
   size_t rank = buffer_type(values).shape.size();
   if (has_one_element(buffer_type(values).shape)) return load(values, std::vector<Expr>(rank, int_imm(0)));
-  return load(values, {i[normalize_axis(op, axis, op.rank(0))]});
-}
-// Returns the value as `dtype`. A conversion to integers saturates by itself; the narrow floats would overflow.
-Expr saturated(const Expr& value, DType dtype) {
-  if (!dtype.is_float() || dtype.bits >= 32) return cast_to(value, dtype);
-  Expr most = scalar_imm(dtype == DType::bfloat16() ? 3.3895313892515355e38 : 65504, dtype_of(value));
-  return cast_to(max(min(value, most), zero(dtype_of(value)) - most), dtype);
+  const int64_t axis = normalize_axis(op, attrs.axis, op.rank(0)), size = block_size_of(attrs);
+  if (size == 0) return load(values, {i[axis]});
+  return load(values, with_item({i.begin(), i.end()}, axis, floor_div(i[axis], size)));
 }
 // Computes in float32 at least. The rounding is to even, as in ONNX and torch; NaN becomes the least number. Limits
 // and zero point are integers, so it is the same to limit before the rounding as behind the addition.
 Expr quantize_element(const OpCall& op, Inputs x, Axes i) {
   QuantizeAttrs attrs = op.attrs<QuantizeAttrs>();
   DType dtype = op.dtype(0) == kFloat64 ? kFloat64 : kFloat32, result = attrs.out_dtype;
-  auto parameter = [&](size_t k, DType as) { return cast_to(parameter_at(op, x[k], attrs.axis, i), as); };
+  auto parameter = [&](size_t k, DType as) { return cast_to(parameter_at(op, attrs, x[k], i), as); };
   Expr scaled = binary(BinaryOp::kDiv, cast_to(at(x[0], i), dtype), parameter(1, dtype));
   if (result.is_float()) return saturated(scaled + parameter(2, dtype), result);
   if (result.bits > 16 || result.bits < 8)
@@ -61,7 +87,7 @@ Expr quantize_element(const OpCall& op, Inputs x, Axes i) {
 // The zero point is subtracted in int32 (int64 for wide data), so that nothing wraps and nothing is rounded.
 Expr dequantize_element(const OpCall& op, Inputs x, Axes i) {
   DequantizeAttrs attrs = op.attrs<DequantizeAttrs>();
-  auto parameter = [&](size_t k) { return parameter_at(op, x[k], attrs.axis, i); };
+  auto parameter = [&](size_t k) { return parameter_at(op, attrs, x[k], i); };
   DType exact = op.dtype(0).is_float() ? kFloat32 : op.dtype(0).bits > 16 ? kInt64 : kInt32;
   Expr difference = cast_to(at(x[0], i), exact) - cast_to(parameter(2), exact);
   return saturated(cast_to(difference, kFloat32) * cast_to(parameter(1), kFloat32), attrs.out_dtype);
@@ -72,13 +98,12 @@ std::optional<LayoutOffer> layouts_of_quantization(const LayoutQuestion& q) {
   return is_whole ? same_layout(q) : std::nullopt;
 }
 template <class A>
-OpRow quantization(const char* name, const char* doc, const Element& element) {
+OpRow quantization(const char* name, const char* doc, const char* parameter, std::vector<OpAttr> attrs,
+                   const Element& element) {
   return by_element({.name = name,
                      .doc = doc,
-                     .inputs = {{"data", "the tensor"},
-                                {"scale", "scalar, or one per element of the axis"},
-                                {"zero_point", "scalar, or one per element of the axis"}},
-                     .attrs = op_attrs<A>(),
+                     .inputs = {{"data", "the tensor"}, {"scale", parameter}, {"zero_point", parameter}},
+                     .attrs = std::move(attrs),
                      .infer = infer_quantization<A>,
                      .infer_partial = infer_stated_dtype_same_rank,
                      .layouts = layouts_of_quantization},
@@ -89,10 +114,17 @@ OpRow quantization(const char* name, const char* doc, const Element& element) {
 template <class A>
 Reference of_parameters(double (*value)(double x, double scale, double zero_point)) {
   return [=](const ReferenceCall& c) -> reference::Tensors {
-    auto [axis, dtype] = c.attrs<A>();
-    size_t along = static_cast<size_t>(axis < 0 ? axis + c.x[0].ndim() : axis);
-    return {reference::tensor_of(c.x[0].shape(), dtype, [&](const reference::Index& i) {
-      auto parameter = [&](size_t k) { return c.x[k].as_double(c.x[k].size() == 1 ? 0 : i[along]); };
+    const A attrs = c.attrs<A>();
+    const int64_t axis = attrs.axis < 0 ? attrs.axis + c.x[0].ndim() : attrs.axis, size = block_size_of(attrs);
+    size_t along = static_cast<size_t>(axis);
+    return {reference::tensor_of(c.x[0].shape(), attrs.out_dtype, [&](const reference::Index& i) {
+      auto parameter = [&](size_t k) {
+        if (c.x[k].size() == 1) return c.x[k].as_double(0);
+        if (size == 0) return c.x[k].as_double(i[along]);
+        reference::Index block = i;
+        block[along] /= size;
+        return reference::element(c.x[k], block);
+      };
       return value(reference::element(c.x[0], i), parameter(1), parameter(2));
     })};
   };
@@ -107,10 +139,14 @@ double dequantized(double x, double scale, double zero_point) { return (x - zero
 
 std::vector<OpRow> quantize_ops() {
   return {reference::with(quantization<QuantizeAttrs>("relax.quantize", "clamp(round(data / scale) + zero_point)",
-                                                      quantize_element),
+                                                      "scalar, or one per element of the axis",
+                                                      op_attrs<QuantizeAttrs>(), quantize_element),
                           of_parameters<QuantizeAttrs>(quantized)),
           reference::with(
-              quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale", dequantize_element),
+              quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale",
+                                            "scalar, or one per element or block of the axis",
+                                            with_extension(op_attrs<DequantizeAttrs>(), "block_size"),
+                                            dequantize_element),
               of_parameters<DequantizeAttrs>(dequantized))};
 }
 

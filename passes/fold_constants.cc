@@ -1,5 +1,6 @@
 // Expects: operators on leaves. Guarantees: a pure operator whose arguments are all constants is a constant, unless its
-// result is much larger than they are (a broadcast or fill stays code).
+// result is much larger than they are (a broadcast or fill stays code), or a matrix of few bits becomes real for products
+// that read it as it is (quantized_products.h).
 #include "passes/fold_constants.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
+#include "passes/quantized_products.h"
 #include "support/lists.h"
 #include "vm/file_memory.h"
 
@@ -43,14 +45,15 @@ int64_t constant_bytes(const Expr& arg) {
 // The first run collects the bindings that can be folded, and the second one replaces them by their results.
 class Folder final : public GraphRewriter {
  public:
-  Folder(const OpTable& ops, bool keeps_weights) : GraphRewriter(ops), keeps_weights_(keeps_weights) {}
+  Folder(const OpTable& ops, bool keeps_weights, VarSet kept)
+      : GraphRewriter(ops), keeps_weights_(keeps_weights), kept_(std::move(kept)) {}
   std::vector<Binding> todo;  // in order, closed
   VarMap results;             // variable -> constant
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder&) override {
     if (const Expr* result = find_value(results, binding.var.get())) return *result;
-    if (!results.empty() || binding.cast) return std::nullopt;
+    if (!results.empty() || binding.cast || kept_.contains(binding.var.get())) return std::nullopt;
     const Call* node = binding.value.as<Call>();
     const OpRow* row = ops_.find(op_name(binding.value));
     bool runs = row && (row->legalize || row->view);
@@ -85,6 +88,7 @@ class Folder final : public GraphRewriter {
     return items && std::ranges::all_of(items->items, is_known);
   }
   bool keeps_weights_;
+  VarSet kept_;                                                // not to be folded
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
@@ -166,6 +170,16 @@ void compute(const std::vector<Binding>& batch, const VarSet& wanted, PassContex
 
 }  // namespace
 
+Expr computed(const PrimFuncRef& program, const Expr& operand, const Type& result, const PassContext& context) {
+  IRModule module;
+  Builder builder(context.ops);
+  VarRef value = builder.emit(make_call_tir(module, "compute", program, {operand}, {result}, operand.span()));
+  Function main{{}, builder.finish(value), result, true, Attrs{{attr_names::kGlobalSymbol, "main"}}};
+  module.functions.emplace("main", make_function(std::move(main)));
+  std::vector<Tensor> values = context.evaluate(module);
+  return constant(vm::moved_to_file(std::move(values.at(0))), operand.span());
+}
+
 bool is_much_larger(int64_t bytes, int64_t operand_bytes) {
   constexpr int64_t kMostGrowth = int64_t{64} << 20;
   return bytes > 4 * operand_bytes + 65536 || bytes - operand_bytes > kMostGrowth;
@@ -175,7 +189,7 @@ IRModule fold(IRModule module, PassContext& context, bool keeps_weights) {
   if (!context.evaluate) return module;
   return map_functions(std::move(module), [&](const FunctionRef& original) {
     FunctionRef function = fold_layout(original, context.ops);
-    Folder folder(context.ops, keeps_weights);
+    Folder folder(context.ops, keeps_weights, operands_of_quantized_products(function));
     folder.run(function);
     if (folder.todo.empty()) return function;
     VarSet folded;

@@ -106,6 +106,7 @@ class IntegerRegions final : public GraphRewriter {
     const Call* call = call_of(value, ops::kDequantize);
     if (!call || tensor_dtype(value.type()) != kFloat32 || !known_shape(call->args[0].type())) return std::nullopt;
     const auto attrs = read_attrs<DequantizeAttrs>(call->attrs);
+    if (attrs.block_size > 0) return std::nullopt;  // a product unpacks them (pack_quantized)
     const int64_t rank = known_rank(call->args[0].type()), axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
     return QuantizedValue{call->args[0], call->args[1], call->args[2], axis};
   }

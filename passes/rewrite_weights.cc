@@ -6,10 +6,10 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "passes/fold_constants.h"
 #include "passes/graph_rewriter.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
-#include "vm/file_memory.h"
 
 namespace relaxc {
 
@@ -117,7 +117,8 @@ class WeightRewriter final : public GraphRewriter {
       bool is_weight = kernel->tensors[i].is<Constant>() && root && is_root(*root);
       std::optional<SplitProgram> split = is_weight ? Splitter(*program, *root).split(i) : std::nullopt;
       if (!split || !free_vars(split->before).empty()) continue;
-      kernel->tensors[i] = rewritten(*split, kernel->tensors[i]);
+      const BufferType& type = buffer_type(split->before->params[1]);
+      kernel->tensors[i] = computed(split->before, kernel->tensors[i], tensor_type(type.shape, type.dtype), context_);
       program = split->after;
       is_split = true;
     }
@@ -127,19 +128,6 @@ class WeightRewriter final : public GraphRewriter {
   }
 
  private:
-  // Runs the first program on the weight.
-  Expr rewritten(const SplitProgram& split, const Expr& weight) const {
-    const BufferType& type = buffer_type(split.before->params[1]);
-    Type result = tensor_type(type.shape, type.dtype);
-    IRModule module;
-    Builder builder(ops_);
-    VarRef value = builder.emit(make_call_tir(module, "rewrite", split.before, {weight}, {result}, weight.span()));
-    Function main{{}, builder.finish(value), result, true, Attrs{{attr_names::kGlobalSymbol, "main"}}};
-    module.functions.emplace("main", make_function(std::move(main)));
-    std::vector<Tensor> values = context_.evaluate(module);
-    return constant(vm::moved_to_file(std::move(values.at(0))), weight.span());
-  }
-
   PassContext& context_;
   IRModule& module_;
 };

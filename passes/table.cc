@@ -19,6 +19,7 @@ namespace relaxc {
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
   X(lower_precision, "multiply numbers of bfloat16 in convolutions and products (--precision bf16)")               \
+  X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")               \
   X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")     \
   X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")         \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
@@ -135,7 +136,8 @@ const std::vector<Pipeline>& pipelines() {
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
         "canonicalize", "fold_batch_norm", "fold_parameters", "apply_kernels", "decompose_rest", "integer_regions",
-        "fold_constants", "lower_precision", "thin_products", "choose_layouts", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
+        "fold_constants", "lower_precision", "pack_quantized", "thin_products", "choose_layouts", "remove_dead_code",
+        "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // clang-format on
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.

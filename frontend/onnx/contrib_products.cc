@@ -54,38 +54,76 @@ Expr gemm_fast_gelu(Node& n) {
 
 // ---- Weights of few bits
 
-// Returns weights [rows, K] from blocks of quantized numbers along K.
-Expr matmul_nbits(Node& n) {
-  const int64_t bits = n.attr_int("bits", 4), rows = n.required_int("N"), k = n.required_int("K");
-  const int64_t block = n.required_int("block_size");
-  if (bits != 2 && bits != 4 && bits != 8) n.unsupported("attribute 'bits' is {}, expected 2, 4 or 8", bits);
-  if (n.attr_int("weight_prepacked", 0) != 0) n.unsupported("attribute 'weight_prepacked'");
-  if (block < 1 || rows < 1 || k < 1) n.fail("N is {}, K {} and block_size {}, expected at least 1", rows, k, block);
-  const DType dtype = n.dtype(0);
-  const int64_t blocks = (k + block - 1) / block;
-  auto in_blocks = [&](size_t input, const std::vector<int64_t>& dims, const char* what) {
+// The operands of MatMulNBits: numbers of a few bits in blocks along K.
+struct BlocksOfNumbers {
+  Node& n;
+  int64_t bits, rows, k, block;
+  int64_t blocks() const { return (k + block - 1) / block; }
+
+  Expr of_blocks(size_t input, const std::vector<int64_t>& dims, const char* what) const {
     n.require_equal(n.simplify(product(n.shape(input))), n.simplify(product(int_imms(dims))), what);
     return n.reshape(n.tensor(input), int_imms(dims));
-  };
-  Expr packed = in_blocks(1, {rows, blocks, block * bits / 8}, "bytes of B, and of N rows of K numbers in blocks");
-  Expr numbers = n.reshape(n.cast(unpacked(n, packed, bits), dtype), int_imms({rows, blocks * block}));
-  numbers = n.slice(numbers, 1, int_imm(0), int_imm(k));
-  Expr scale = in_blocks(2, {rows, blocks}, "scales, and blocks of N rows of K numbers"),
-       zero = n.scalar(static_cast<double>(int64_t{1} << (bits - 1)), dtype);
-  const bool has_zeros = n.has(3);
-  if (has_zeros && n.dtype(3).is_float())
-    zero = n.cast(in_blocks(3, {rows, blocks}, "zero points, and blocks of N rows of K numbers"), dtype);
-  if (has_zeros && !n.dtype(3).is_float()) {
-    const int64_t row_bytes = (blocks * bits + 7) / 8;
-    Expr bytes = in_blocks(3, {rows, row_bytes}, "bytes of zero points, and of those of all blocks of N rows");
-    zero = n.cast(n.slice(unpacked(n, bytes, bits), 1, int_imm(0), int_imm(blocks)), dtype);
   }
-  // The block of each position along K.
-  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), int_imm(k), int_imm(1)}, DTypeAttrs{kInt64}),
-                                     n.scalar(static_cast<double>(block), kInt64)});
-  if (n.has(4)) group = n.slice(n.tensor(4), 0, int_imm(0), int_imm(k));
-  auto of_groups = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = 1}); };
-  Expr weight = n.mul(n.sub(numbers, has_zeros ? of_groups(zero) : zero), of_groups(scale));
+  Expr bytes() const {
+    return of_blocks(1, {rows, blocks(), block * bits / 8}, "bytes of B, and of N rows of K numbers in blocks");
+  }
+  Expr scales() const { return of_blocks(2, {rows, blocks()}, "scales, and blocks of N rows of K numbers"); }
+  Expr zero_bytes() const {
+    return of_blocks(3, {rows, (blocks() * bits + 7) / 8}, "bytes of zero points, and of those of all blocks of N rows");
+  }
+  bool has_zeros() const { return n.has(3); }
+  bool has_float_zeros() const { return has_zeros() && n.dtype(3).is_float(); }
+  int64_t usual_zero() const { return int64_t{1} << (bits - 1); }
+
+  // Returns the numbers in the bytes of a constant input, which are `count` in each row, as integers of so many bits:
+  // both have the first number in the low bits.
+  Expr numbers_of(size_t input, const Expr& all_bytes, int64_t count) const {
+    const Tensor bytes = *n.constant(input);
+    const std::vector<int64_t> shape = {rows, bytes.size() / rows * 8 / bits};
+    const DType dtype = DType::uint(static_cast<int>(bits));
+    Expr numbers = constant(Tensor::view(shape, dtype, bytes.raw(), bytes.owner()), all_bytes.span());
+    return shape[1] == count ? numbers : n.slice(numbers, 1, int_imm(0), int_imm(count));
+  }
+  // Constant weights stay as they are, for products that read them so.
+  bool are_constant() const {
+    return n.constant(1) && n.constant(2) && (!has_zeros() || n.constant(3)) && !has_float_zeros() && !n.has(4) &&
+           block * bits % 8 == 0 && n.dtype(0).bits <= 32;
+  }
+  Expr constant_weight() const {
+    const DType dtype = DType::uint(static_cast<int>(bits));
+    Expr numbers = numbers_of(1, bytes(), k);
+    Expr zero = has_zeros() ? numbers_of(3, zero_bytes(), blocks())
+                            : constant(Tensor::of<uint8_t>({}, dtype, {static_cast<uint8_t>(usual_zero())}), n.span());
+    return n.op("dequantize", {numbers, scales(), zero},
+                DequantizeAttrs{.axis = 1, .out_dtype = n.dtype(0), .block_size = block});
+  }
+  Expr weight() const {
+    const DType dtype = n.dtype(0);
+    Expr numbers = n.reshape(n.cast(unpacked(n, bytes(), bits), dtype), int_imms({rows, blocks() * block}));
+    numbers = n.slice(numbers, 1, int_imm(0), int_imm(k));
+    Expr scale = scales(), zero = n.scalar(static_cast<double>(usual_zero()), dtype);
+    if (has_float_zeros()) {
+      zero = n.cast(of_blocks(3, {rows, blocks()}, "zero points, and blocks of N rows of K numbers"), dtype);
+    } else if (has_zeros()) {
+      zero = n.cast(n.slice(unpacked(n, zero_bytes(), bits), 1, int_imm(0), int_imm(blocks())), dtype);
+    }
+    // The block of each position along K.
+    Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), int_imm(k), int_imm(1)}, DTypeAttrs{kInt64}),
+                                       n.scalar(static_cast<double>(block), kInt64)});
+    if (n.has(4)) group = n.slice(n.tensor(4), 0, int_imm(0), int_imm(k));
+    auto of_groups = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = 1}); };
+    return n.mul(n.sub(numbers, has_zeros() ? of_groups(zero) : zero), of_groups(scale));
+  }
+};
+// Multiplies by weights [N, K].
+Expr matmul_nbits(Node& n) {
+  const BlocksOfNumbers b{n, n.attr_int("bits", 4), n.required_int("N"), n.required_int("K"),
+                          n.required_int("block_size")};
+  if (b.bits != 2 && b.bits != 4 && b.bits != 8) n.unsupported("attribute 'bits' is {}, expected 2, 4 or 8", b.bits);
+  if (n.attr_int("weight_prepacked", 0) != 0) n.unsupported("attribute 'weight_prepacked'");
+  if (b.block < 1 || b.rows < 1 || b.k < 1)
+    n.fail("N is {}, K {} and block_size {}, expected at least 1", b.rows, b.k, b.block);
+  Expr weight = b.are_constant() ? b.constant_weight() : b.weight();
   Expr result = n.standard("MatMul", {n.tensor(0), n.transpose(weight, {1, 0})});
   return n.has(5) ? n.add(result, n.tensor(5)) : result;
 }

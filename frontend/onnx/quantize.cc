@@ -155,9 +155,14 @@ Expr dequantize_linear(Node& n) {
   DType dtype = output_dtype(n, n.dtype(1));
   if (!dtype.is_float() || dtype.is_small_float())
     n.fail("the result is {}, expected float16, bfloat16, float32 or float64; set output_dtype", to_string(dtype));
+  const int64_t block_size = n.attr_int("block_size", 0);
+  if (block_size > 0 && n.dtype(0).is_integral() && n.dtype(0).bits <= 8 && dtype.bits <= 32) {
+    Expr zero = n.has(2) ? n.tensor(2) : n.op("zeros", {shape_expr({})}, FillAttrs{n.dtype(0)});
+    return n.op("dequantize", {n.tensor(0), n.tensor(1), zero},
+                DequantizeAttrs{n.axis(n.attr_int("axis", 1), n.rank(0)), dtype, block_size});
+  }
   Expr x = n.tensor(0);
-  const bool is_blocked = n.attr_int("block_size", 0) != 0;
-  if (!is_blocked && dtype == kFloat32 && n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))
+  if (block_size == 0 && dtype == kFloat32 && n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))
     return n.op("dequantize", {x, vector_parameter(n, 1), vector_zero_point(n, 2, n.dtype(0))},
                 DequantizeAttrs{n.attr_int("axis", 1), dtype});
   Expr scale = n.cast(parameter(n, 1), kFloat32);

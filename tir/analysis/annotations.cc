@@ -30,6 +30,10 @@ using enum AnnotationValue;
     "the block's elements are stored, also where its readers could compute them: they read each many times or in another order") \
   X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
     "the operand of the block that is constant in all calls of the program; note_constants sets it") \
+  X("unpacked_columns", kBlock, kInt, "tir/rules/contraction_tile.cc", \
+    "the block unpacks a product's right operand from words, which lie in panels of so many columns; pack_quantized sets it") \
+  X("scaled_rows", kBlock, kInt, "tir/rules/contraction_tile.cc", \
+    "so many rows of what such a block unpacks share a scale; pack_quantized sets it") \
   X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
     "the block adds no product with `condition ? x : 0` where the condition fails, also if the other factor is infinite") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \

@@ -49,6 +49,7 @@ class ContractionSchedule {
     epilogue_ = is_cell_ ? inline_cell() : sch_.apply(MergeEpilogue{anchor_});
     if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
     sum_in_parts();
+    if (unpacks()) unpacking_ = sch_.apply(GetProducers{anchor_}).at(0);
     panel_ = panel();
     split_columns();
     split_rows();
@@ -57,6 +58,7 @@ class ContractionSchedule {
     reorder();
     move_epilogue();
     if (!reduce_.empty()) sch_.apply(DecomposeReduction{anchor_, reduce_.front()});
+    if (unpacking_) unpack_operand();
     if (!parts_.empty()) add_parts();
     if (!tile_.intrin.empty()) sch_.apply(Tensorize{columns_[2], tile_.intrin, false});
     distribute_tiles();
@@ -99,8 +101,9 @@ class ContractionSchedule {
     ++tile_.column_axis;
   }
 
-  // Returns the name of the operand with lanes, whose panels are prefetched.
+  // Returns the name of the operand with lanes, whose panels are prefetched, or of the words that it is unpacked from.
   std::string panel() const {
+    if (unpacking_) return operands_of(*cast<Block>(sch_.get(*unpacking_)))[0]->buffer->name;
     std::vector<Ref<BufferLoad>> operands = operands_of(*block_);
     for (const Ref<BufferLoad>& load : operands) {
       if (uses_var(load->indices, block_->iter_vars[tile_.column_axis].var)) return load->buffer->name;
@@ -150,6 +153,12 @@ class ContractionSchedule {
       group_ = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.group}});
       reduce_.back() = group_[0];
       group_.erase(group_.begin());
+    }
+    const std::optional<int64_t> depth = extent_of(sch_, reduce_.back());
+    if (depth && tile_.unpacks_scaled_rows(*depth)) {
+      Loops blocks = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.scaled_rows}});
+      reduce_.back() = blocks[0];
+      reduce_.push_back(blocks[1]);
     }
     if (tile_.step == 1) return;
     steps_ = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.step}});
@@ -209,6 +218,19 @@ class ContractionSchedule {
     keep_in_registers(sch_, {vector}, tile_.lanes > 1 ? Loops{lane} : Loops());
   }
 
+  // Makes the operand as each row of it is read, or before the row tiles.
+  bool unpacks() const { return tile_.unpacks != ContractionTile::Unpacks::kNothing; }
+  void unpack_operand() {
+    const bool in_registers = tile_.unpacks == ContractionTile::Unpacks::kInRegisters;
+    Loops around = joined({shared_, parts_.empty() ? Loops() : Loops{parts_[0]}});
+    if (in_registers) around = joined({outer_, reduce_});
+    sch_.apply(ComputeAt{*unpacking_, around.back(), true});
+    if (in_registers) sch_.apply(SetScope{*unpacking_, 0, "local"});
+    Loops inside = loops_inside(sch_, *unpacking_, around.size());
+    Loops vectors = sch_.apply(Split{inside.back(), {std::nullopt, tile_.lanes}});
+    keep_in_registers(sch_, {vectors[0]}, tile_.lanes > 1 ? Loops{vectors[1]} : Loops());
+  }
+
   void add_parts() {
     sch_.apply(DecomposeReduction{sum_, parts_[0]});
     sch_.apply(ReverseComputeAt{epilogue_[0], columns_[0], true});
@@ -237,6 +259,7 @@ class ContractionSchedule {
 
   Schedule& sch_;
   BlockRV anchor_, sum_;  // the block of the products, and the block of the whole sum
+  std::optional<BlockRV> unpacking_ = {};
   ContractionTile tile_;
   Ref<Block> block_;  // the anchor as it was before its loops were split
   std::optional<int64_t> num_rows_;
@@ -284,7 +307,7 @@ ScheduleRule contraction_rule() {
                        "1, and those just above a tile; none where an operand is copied that is not constant"});
   return anchored({.name = "contraction",
                    .op = "matmul",
-                   .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
+                   .doc = "a product of matrices whose right operand lies in panels, is unpacked or is worth copying into panels",
                    .decisions = std::move(decisions)},
                   find_contraction, choose_tile_and_versions, follow_contraction);
 }

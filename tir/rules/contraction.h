@@ -19,6 +19,11 @@ struct ContractionTile {
   std::string intrin = {};
   int group = 1;
   bool copies_operand = false;  // into panels, first
+  // A block before the product unpacks the right operand from words of few bits: in registers, for a tile that has all
+  // rows, or once for all row tiles, into a panel that stays in the L2 cache. Rows of the operand share a scale.
+  enum class Unpacks : uint8_t { kNothing, kInRegisters, kIntoPanel };
+  Unpacks unpacks = Unpacks::kNothing;
+  int64_t scaled_rows = 1;
   int64_t row_tiles = 0;        // in a block of rows; 0: threads share panels instead
   bool columns_first = false;   // all products use a panel before the next one
   // From the prefetch of a panel's row to its use; 0: there is none; absent: the next panel is fetched.
@@ -32,13 +37,19 @@ struct ContractionTile {
   int bands = 1;
   int columns() const { return lanes * vectors; }
   int row_vectors() const { return bands * panels * vectors; }  // accumulators of a row
+  // Returns whether the rows that share a scale are a loop of the reduction, of so many steps, outside of which the
+  // scale is read.
+  bool unpacks_scaled_rows(int64_t depth) const {
+    return unpacks == Unpacks::kInRegisters && scaled_rows < depth && depth % scaled_rows == 0;
+  }
   // Returns whether one tile has all rows, so that each panel is read once. Memory then takes most of the time.
   bool reads_panels_once(std::optional<int64_t> num_rows) const { return !has_rows || (num_rows && *num_rows <= rows); }
 };
 
 // Returns the axes, lanes, vectors and instruction of the tile for a product whose operand lies in panels, y[n /
 // columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], in
-// bands [n / columns, k, band, columns] or [0, k, band, n], or is a matrix that may be copied into panels first.
+// bands [n / columns, k, band, columns] or [0, k, band, n], or is unpacked by a block before it, or is a matrix that may be
+// copied into panels first.
 // Returns the reason if the product has another form, the target has no such instruction, or it is decided not to copy.
 using ContractionMatch = std::variant<ContractionTile, std::string>;
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions);

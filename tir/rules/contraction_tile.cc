@@ -193,6 +193,44 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
   return tile;
 }
 
+// Returns the block that unpacks the product's right operand from words (passes/pack_quantized.cc).
+std::optional<Ref<Block>> unpacking_block(const Stage& product) {
+  std::vector<Ref<BufferLoad>> operands = operands_of(*product.block);
+  for (const Ref<Block>& block : product.prologue) {
+    const bool makes_operand = operands.size() == 2 && stores_to(block, operands[1]->buffer);
+    if (makes_operand && block->annotations.has(annotation<"unpacked_columns">())) return block;
+  }
+  return std::nullopt;
+}
+
+// Matches y[k, n] and x[..., i, k], where `unpacking` makes y. A vector of each number in a word makes the width of a
+// tile that has all rows, which unpacks each word once. Otherwise a panel is read by all row tiles, as a stored one is.
+ContractionMatch match_unpacked(const Stage& product, const Block& unpacking, const Target& target,
+                                Decisions& decisions) {
+  const Block& block = *product.block;
+  std::vector<Ref<BufferLoad>> operands = operands_of(block);
+  const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
+  if (x.size() < 2 || y.size() != 2 || !same_node(y[0], x.back()) || !y[1].is<Var>()) return kOtherForm;
+  ContractionTile tile{0, row_axis_of(block, x), false, 1, target.vector_lanes(32), 1};
+  const int64_t columns = unpacking.annotations.get_int(annotation<"unpacked_columns">(), 0);
+  const auto width = as_int(buffer_type(operands[1]->buffer).shape[1]);
+  tile.column_axis = position_of_axis(block.iter_vars, y[1]);
+  if (tile.column_axis == block.iter_vars.size() || !width || columns <= 0 || *width % columns != 0 ||
+      columns % tile.lanes != 0)
+    return kOtherForm;
+  const bool is_axis = tile.row_axis < block.iter_vars.size();
+  const auto rows = is_axis ? product.extent(tile.row_axis) : 1;
+  tile.vectors = static_cast<int>(columns) / tile.lanes;
+  const bool has_few_rows = rows && *rows <= most_rows(tile.vectors, target);
+  const bool in_registers = decisions.word("unpack", {"registers", "panel"}, has_few_rows ? "registers" : "panel") ==
+                            "registers";
+  tile.unpacks = in_registers ? ContractionTile::Unpacks::kInRegisters : ContractionTile::Unpacks::kIntoPanel;
+  if (!in_registers) tile.vectors = std::min(tile.vectors, kSideBySide);
+  tile.scaled_rows = std::max<int64_t>(1, unpacking.annotations.get_int(annotation<"scaled_rows">(), 1));
+  tile.num_panels = *width / tile.columns();
+  return tile;
+}
+
 // Returns the number of panels side by side. A single row is bound by memory and reads several, each a stream.
 // Otherwise two need the fewest loads per multiply-add, unless all rows fit a tile on one panel, which reads it once.
 int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> rows, const Target& target) {
@@ -261,7 +299,9 @@ static bool has_constant_operand(const Block& product) {
 }
 
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
-  ContractionMatch match = match_panels(*product.block, target);
+  const std::optional<Ref<Block>> unpacking = unpacking_block(product);
+  ContractionMatch match = unpacking ? match_unpacked(product, **unpacking, target, decisions)
+                                     : match_panels(*product.block, target);
   auto* tile = std::get_if<ContractionTile>(&match);
   if (!tile) return match;
   bool is_axis = tile->row_axis < product.block->iter_vars.size();
@@ -308,6 +348,7 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   choose_tile_rows(tile, product, num_rows, row_bytes, target, decisions);
   if (depth) {
     int64_t steps = *depth / tile.parts / tile.group;
+    if (tile.unpacks_scaled_rows(steps)) steps = tile.scaled_rows;
     std::vector<int64_t> candidates = doublings_between(1, kMostStep);
     std::erase_if(candidates, [&](int64_t step) { return steps % step != 0; });
     tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
@@ -318,7 +359,8 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
     std::vector<int64_t> candidates = doublings_between(kFewestRowsAhead, kMostRowsAhead);
     candidates.insert(candidates.begin(), 0);
     // Few rows read a panel so fast that the processor fetches it by itself, earlier than instructions would.
-    tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.rows < kFewestFetchedRows ? 0 : kRowsAhead);
+    const bool unpacks = tile.unpacks != ContractionTile::Unpacks::kNothing;
+    tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.rows < kFewestFetchedRows || unpacks ? 0 : kRowsAhead);
   }
   return tile;
 }
@@ -343,7 +385,9 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
 }
 
 std::vector<DecisionRow> contraction_decisions() {
-  return {{"copy_operand", "copy the right operand into panels first",
+  return {{"unpack", "where the numbers of few bits of a right operand become floats, \"registers\" or a \"panel\"",
+           "\"registers\" where a tile with a vector of each number of a word has all rows"},
+          {"copy_operand", "copy the right operand into panels first",
            fmt::format("rows >= {} * products per cycle, of a batch where L1 does not hold it; or it is constant",
                        kCopyCycles)},
           {"columns", "columns of a register tile, one panel or several",

@@ -37,7 +37,7 @@ std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op)
   if (!anchor || !nests) return std::nullopt;
   auto at = std::ranges::find_if(*nests, [&](const Ref<Block>& block) { return same_node(block, *anchor); });
   if (at == nests->end()) return std::nullopt;
-  return Stage{*anchor, {at + 1, nests->end()}};
+  return Stage{*anchor, {at + 1, nests->end()}, {nests->begin(), at}};
 }
 
 bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work) {

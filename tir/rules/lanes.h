@@ -11,10 +11,11 @@
 
 namespace relaxc {
 
-// The block of an operator in a program of plain nests, and the blocks after it.
+// The block of an operator in a program of plain nests, and the blocks after and before it.
 struct Stage {
   Ref<Block> block;
   std::vector<Ref<Block>> epilogue;
+  std::vector<Ref<Block>> prologue = {};
   std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
 };
 std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);

@@ -1,0 +1,251 @@
+// Expects: operators on leaves, constants folded. Guarantees: a product with a constant matrix of 2, 4 or 8 bits
+// (quantized_products.h) is a call_tir that reads the numbers as they are in memory, in panels of words of 16 bits, and
+// computes (number - zero point) * scale where it needs an element. tir/rules/contraction.cc unpacks them in registers,
+// so that a single row takes as long as reading the matrix, or once for all rows.
+//
+// A word holds the numbers of one row of the matrix that lie a vector apart, so that one shift-free instruction unpacks
+// a vector: for vectors of 16 lanes and 4 bits, word [p, k, l] has in bits 4 j the number of row k and column
+// 64 p + 16 j + l.
+#include <algorithm>
+
+#include "ir/op_names.h"
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "ops/fold.h"
+#include "ops/quantize.h"
+#include "passes/fold_constants.h"
+#include "passes/quantized_products.h"
+#include "support/checked_math.h"
+#include "support/lists.h"
+#include "tir/analysis/annotations.h"
+#include "tir/compute.h"
+#include "tir/schedule/rule.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr DType kWord = DType::uint(16);
+
+// How numbers of few bits lie in words. Numbers with a sign are stored without it, plus `offset`.
+struct WordPanels {
+  int64_t bits, lanes, offset;
+
+  int64_t per_word() const { return kWord.bits / bits; }
+  int64_t columns() const { return per_word() * lanes; }
+  std::vector<Expr> shape(int64_t depth, int64_t width) const {
+    return int_imms({ceil_div(width, columns()), depth, lanes});
+  }
+  // Returns the bits by which the number of the column is shifted, as int32.
+  Expr shift(const Expr& column) const {
+    Expr position = simplify(floor_div(floor_mod(column, columns()), lanes) * bits);
+    return cast_to(position, kInt32);
+  }
+  // Returns the float32 2^(23 - shift) + number. The bits of the number, where they are in the word, are those of the
+  // mantissa of a float with this exponent, so that neither a shift nor a conversion is needed; the difference of two
+  // is exact.
+  Expr biased(const Expr& word, const Expr& column) const {
+    constexpr int64_t kMantissaBits = 23, kBias = 127;
+    auto of = [](BinaryOp op, const Expr& a, const Expr& b) { return binary(op, a, b); };
+    const Expr at = shift(column), mask = int_imm((1 << bits) - 1, kInt32);
+    const Expr number = of(BinaryOp::kBitAnd, cast_to(word, kInt32), of(BinaryOp::kShiftLeft, mask, at));
+    const Expr exponent = int_imm((kBias + kMantissaBits) << kMantissaBits, kInt32) -
+                          of(BinaryOp::kShiftLeft, at, int_imm(kMantissaBits, kInt32));
+    return intrinsic(ops::kReinterpret, {of(BinaryOp::kBitOr, number, exponent)}, kFloat32);
+  }
+  Expr biased(const Buffer& words, const Expr& row, const Expr& column) const {
+    return biased(load(words, {floor_div(column, columns()), row, floor_mod(column, lanes)}), column);
+  }
+  // Returns the word all of whose numbers are this one.
+  Expr word_of(int64_t number) const {
+    int64_t word = 0;
+    for (int64_t j = 0; j < per_word(); ++j) word |= (number + offset) << (j * bits);
+    return int_imm(word, kWord);
+  }
+};
+
+// The matrix, or its parameters: an element for each column and row, or each block of rows, or each column alone.
+struct ColumnParameter {
+  Expr tensor;  // a constant
+  bool is_transposed;
+
+  std::vector<int64_t> shape() const { return tensor.as<Constant>()->data.shape(); }
+  int64_t rows() const { return shape().size() < 2 ? 1 : shape()[is_transposed ? 1 : 0]; }
+  Expr at(const Buffer& buffer, const Expr& row, const Expr& column) const {
+    if (shape().size() == 1) return load(buffer, {column});
+    return is_transposed ? load(buffer, {column, row}) : load(buffer, {row, column});
+  }
+  // Returns the number that all elements are, if they are equal.
+  std::optional<int64_t> only_number() const {
+    const Tensor& data = tensor.as<Constant>()->data;
+    const int64_t first = data.as_int(0);
+    for (int64_t i = 1; i < data.size(); ++i) {
+      if (data.as_int(i) != first) return std::nullopt;
+    }
+    return first;
+  }
+};
+
+// Returns the program that puts a matrix [depth, width] of narrow numbers into words.
+PrimFuncRef words_program(const ColumnParameter& matrix, int64_t width, const WordPanels& panels) {
+  ComputeBuilder b;
+  const Constant* constant = matrix.tensor.as<Constant>();
+  Buffer numbers = b.input("numbers", constant->data.dtype(), int_imms(constant->data.shape()));
+  Buffer words = b.compute("words", kWord, panels.shape(matrix.rows(), width), [&](Axes i) {
+    Expr word = zero(kWord);
+    for (int64_t j = 0; j < panels.per_word(); ++j) {
+      const Expr column = simplify(i[0] * panels.columns() + i[2] + j * panels.lanes);
+      Expr number = cast_to(matrix.at(numbers, i[1], column), kInt32) + int_imm(panels.offset, kInt32);
+      number = if_then_else(column < int_imm(width), cast_to(number, kWord), zero(kWord));
+      word = binary(BinaryOp::kBitOr, word, binary(BinaryOp::kShiftLeft, number, int_imm(j * panels.bits, kWord)));
+    }
+    return word;
+  });
+  return b.finish({words});
+}
+// Returns the program that puts scales into the same panels.
+PrimFuncRef scales_program(const ColumnParameter& scale, int64_t width, const WordPanels& panels) {
+  ComputeBuilder b;
+  const Constant* constant = scale.tensor.as<Constant>();
+  const DType dtype = constant->data.dtype();
+  Buffer scales = b.input("scales", dtype, int_imms(constant->data.shape()));
+  const int64_t columns = panels.columns();
+  Buffer packed = b.compute("panels", dtype, int_imms({ceil_div(width, columns), scale.rows(), columns}), [&](Axes i) {
+    const Expr column = simplify(i[0] * columns + i[2]);
+    return if_then_else(column < int_imm(width), scale.at(scales, i[1], column), zero(dtype));
+  });
+  return b.finish({packed});
+}
+
+// A matrix as its products read it.
+struct PackedOperand {
+  QuantizedOperand matrix;
+  WordPanels panels;
+  Expr words;
+  Expr scales;                      // in panels [panel, block, column], or one number
+  std::optional<Expr> zero_points;  // words, or none where all are `zero_point`
+  int64_t zero_point = 0;
+
+  std::vector<Expr> tensors(const Expr& x) const {
+    std::vector<Expr> result = {x, words, scales};
+    if (zero_points) result.push_back(*zero_points);
+    return result;
+  }
+
+  // Returns the program of x[..., k] times the matrix.
+  PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType result) const {
+    ComputeBuilder b;
+    Buffer x = b.input("x1", x_dtype, x_shape);
+    Buffer weight = dequantized(b);
+    std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
+    out.push_back(buffer_type(weight).shape[1]);
+    DType sum = accumulation_dtype(result);
+    Buffer product =
+        b.reduce("matmul", sum, out, {int_imm(matrix.depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
+          std::vector<Expr> left(i.begin(), i.end() - 1);
+          left.push_back(r[0]);
+          return cast_to(load(x, left), sum) * load(weight, {r[0], i.back()});
+        });
+    out.back() = int_imm(matrix.width);
+    product = b.compute("matmul_columns", sum, out, [&](Axes i) { return load(product, {i.begin(), i.end()}); });
+    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
+  }
+
+ private:
+  // Adds the stage of the matrix as float32, with all columns of its panels.
+  Buffer dequantized(ComputeBuilder& b) const {
+    auto input = [&](const char* name, const Expr& tensor) {
+      const Tensor& data = tensor.as<Constant>()->data;
+      return b.input(name, data.dtype(), int_imms(data.shape()));
+    };
+    Buffer numbers = input("x2", words), scale = input("scales", scales);
+    std::optional<Buffer> zeros;
+    if (zero_points) zeros = input("zero_points", *zero_points);
+    const std::vector<Expr>& dims = buffer_type(numbers).shape;
+    std::vector<Expr> shape = int_imms({matrix.depth, *as_int(dims[0]) * panels.columns()});
+    Buffer result = b.compute("dequantize", kFloat32, shape, [&](Axes i) {
+      auto block_in = [&](const Buffer& parameter) {
+        return is_int(buffer_type(parameter).shape[1], 1) ? int_imm(0) : floor_div(i[0], matrix.block);
+      };
+      const Expr zero = zeros ? panels.biased(*zeros, block_in(*zeros), i[1])
+                              : panels.biased(panels.word_of(zero_point), i[1]);
+      const std::vector<Expr>& scale_dims = buffer_type(scale).shape;
+      const Expr step = scale_dims.size() < 3
+                            ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
+                            : load(scale, {floor_div(i[1], panels.columns()), block_in(scale),
+                                           floor_mod(i[1], panels.columns())});
+      const Expr real = (panels.biased(numbers, i[0], i[1]) - zero) * cast_to(step, kFloat32);
+      return cast_to(saturated(real, matrix.dtype), kFloat32);
+    });
+    b.annotate(annotation<"unpacked_columns">(), panels.columns());
+    b.annotate(annotation<"scaled_rows">(), matrix.block);
+    return result;
+  }
+};
+
+class QuantizedPacker final : public GraphRewriter {
+ public:
+  QuantizedPacker(const PassContext& context, IRModule& module)
+      : GraphRewriter(context.ops), context_(context), module_(module) {}
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder&) override {
+    values_.insert_or_assign(binding.var.get(), binding.value);
+    const Call* matmul = as_call(binding.value, ops::kMatmul);
+    if (!matmul || binding.cast) return std::nullopt;
+    std::optional<QuantizedOperand> matrix = find_quantized_operand(
+        *matmul, binding.value.type(), [&](const Expr& var) { return find_value(values_, var.get()); });
+    if (!matrix) return std::nullopt;
+    for (const Expr& part : {matrix->numbers, matrix->scale, matrix->zero_point}) {
+      if (!part.is<Constant>()) return std::nullopt;
+    }
+    const NodeHeader* key = matmul->args[1].get();
+    if (!packed_.contains(key)) packed_.emplace(key, packed(*matrix));
+    const Expr& x = matmul->args[0];
+    PrimFuncRef program = packed_.at(key).program(*known_shape(x.type()), *tensor_dtype(x.type()),
+                                                  *tensor_dtype(binding.value.type()));
+    return make_call_tir(module_, "matmul", program, packed_.at(key).tensors(x), {binding.value.type()},
+                         binding.var.span());
+  }
+
+ private:
+  PackedOperand packed(const QuantizedOperand& matrix) const {
+    const DType dtype = *tensor_dtype(matrix.numbers.type());
+    const WordPanels panels{dtype.bits, context_.target.vector_lanes(kFloat32.bits),
+                            dtype.is_int() ? int64_t{1} << (dtype.bits - 1) : 0};
+    auto in_words = [&](const Expr& tensor) {
+      const ColumnParameter numbers{tensor, matrix.is_transposed};
+      Type type = tensor_type(panels.shape(numbers.rows(), matrix.width), kWord);
+      return computed(words_program(numbers, matrix.width, panels), tensor, type, context_);
+    };
+    PackedOperand result{matrix, panels, in_words(matrix.numbers), matrix.scale, {}};
+    const ColumnParameter scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
+    if (scale.tensor.as<Constant>()->data.size() > 1) {
+      PrimFuncRef program = scales_program(scale, matrix.width, panels);
+      const BufferType& type = buffer_type(program->params.back());
+      result.scales = computed(program, scale.tensor, tensor_type(type.shape, type.dtype), context_);
+    }
+    if (std::optional<int64_t> all = zero.only_number()) {
+      result.zero_point = *all;
+    } else {
+      result.zero_points = in_words(matrix.zero_point);
+    }
+    return result;
+  }
+
+  const PassContext& context_;
+  IRModule& module_;
+  std::unordered_map<const NodeHeader*, Expr> values_;            // by variable
+  std::unordered_map<const NodeHeader*, PackedOperand> packed_;  // by the variable of the operand
+};
+
+}  // namespace
+
+IRModule pack_quantized(IRModule module, PassContext& context) {
+  if (!context.evaluate) return module;
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return is_primitive(*function) ? function : QuantizedPacker(context, result).run(function);
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,105 @@
+// Products with constant matrices of few bits: what they compute, for sizes that fill panels and tiles and others, and
+// how many bytes of them are stored.
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "support/checked_math.h"
+#include "tests/constants.h"
+#include "tests/ops/harness.h"
+#include "vm/program.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+struct QuantizedProduct {
+  const char* dtype;
+  int64_t depth, width, block;
+  bool is_transposed;
+
+  Shape matrix(int64_t rows) const { return is_transposed ? Shape{width, rows} : Shape{rows, width}; }
+  Shape parameters() const { return matrix(ceil_div(depth, block)); }
+  DType narrow() const { return *parse_dtype(dtype); }
+  std::vector<Tensor> operands() const {
+    Tensor numbers = Tensor::empty(matrix(depth), narrow()), zeros = Tensor::empty(parameters(), narrow());
+    std::fill_n(static_cast<uint8_t*>(numbers.raw()), numbers.bytes(), uint8_t{0});
+    std::fill_n(static_cast<uint8_t*>(zeros.raw()), zeros.bytes(), uint8_t{0});
+    for (int64_t i = 0; i < numbers.size(); ++i) numbers.set_int(i, i * 7 + i / 5);
+    for (int64_t i = 0; i < zeros.size(); ++i) zeros.set_int(i, i * 3 + 1);
+    return {numbers, values(parameters()), zeros};
+  }
+  // Returns the module of x[rows, depth] times the matrix, and of an epilogue.
+  IRModule module(const std::string& rows) const {
+    auto type = [](const Shape& shape, const char* of) {
+      return fmt::format("R.Tensor(({}, {}), \"{}\")", shape[0], shape[1], of);
+    };
+    const std::string text = fmt::format(
+        R"(
+@R.function
+def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
+    with R.dataflow():
+        w = R.dequantize(q, s, z, axis={}, block_size={})
+        y = R.nn.relu(R.matmul(x, {}))
+        R.output(y)
+    return y
+)",
+        rows, depth, type(matrix(depth), dtype), type(parameters(), "float32"), type(parameters(), dtype),
+        is_transposed ? 1 : 0, block, is_transposed ? "R.permute_dims(w)" : "w");
+    Diagnostics diagnostics;
+    IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
+    INFO(text);
+    REQUIRE(diagnostics.all().empty());
+    return with_constants(std::move(module), operands());
+  }
+  // Counts the elements of a result that are not the sum. All numbers are multiples of 1/64, so that sums are exact.
+  int wrong(const Tensor& x, const Tensor& y) const {
+    const std::vector<Tensor> given = operands();
+    int count = 0;
+    for_each_index(y.shape(), [&](const Shape& at) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        const Shape place = is_transposed ? Shape{at[1], k} : Shape{k, at[1]};
+        const Shape shared = is_transposed ? Shape{at[1], k / block} : Shape{k / block, at[1]};
+        sum += element(x, {at[0], k}) * (element(given[0], place) - element(given[2], shared)) *
+               element(given[1], shared);
+      }
+      count += element(y, at) != std::max(sum, 0.0);
+    });
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("products with matrices of few bits are the sums that the graph says", "[passes]") {
+  const auto product = GENERATE(
+      QuantizedProduct{"uint4", 64, 128, 32, false}, QuantizedProduct{"int4", 96, 65, 32, true},
+      QuantizedProduct{"uint4", 37, 3, 16, true}, QuantizedProduct{"int8", 64, 64, 64, false},
+      QuantizedProduct{"uint8", 50, 31, 32, true}, QuantizedProduct{"uint2", 48, 200, 16, true},
+      QuantizedProduct{"int2", 33, 17, 8, false});
+  CAPTURE(product.dtype, product.depth, product.width);
+  for (const char* target : {"host", "x86-64-v2"}) {
+    CompileSettings settings;
+    settings.target = target;
+    const Program any = compile(product.module("\"m\""), settings).load();
+    for (int64_t rows : {1, 2, 5, 40}) {
+      const std::vector<Tensor> inputs = {values({rows, product.depth})};
+      CHECK(product.wrong(inputs[0], Session(any).run(inputs).at(0)) == 0);
+      const Program fixed = compile(product.module(std::to_string(rows)), settings).load();
+      CHECK(product.wrong(inputs[0], Session(fixed).run(inputs).at(0)) == 0);
+    }
+  }
+}
+
+TEST_CASE("matrices of few bits are stored in as few bits", "[passes]") {
+  const auto product = GENERATE(QuantizedProduct{"uint4", 256, 256, 32, true}, QuantizedProduct{"int8", 256, 256, 256, false},
+                                QuantizedProduct{"uint2", 256, 256, 64, false});
+  int64_t given = 0, stored = 0;
+  for (const Tensor& tensor : product.operands()) given += tensor.bytes();
+  const CompiledModule compiled = compile(product.module("\"m\""));
+  for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
+  CHECK(stored == given);
+}
+
+}  // namespace relaxc::test
