@@ -1,6 +1,7 @@
 #include "tools/decoder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "support/diagnostic.h"
@@ -24,8 +25,8 @@ Tensor row_of_numbers(const vm::ValueInfo& info, std::span<const int64_t> number
   return result;
 }
 
-// Returns a cache without tokens. Its batch is 1.
-Tensor empty_cache(const vm::ValueInfo& info, size_t axis, const vm::DimInfo& batch) {
+// Returns a cache with room for so many tokens. Its batch is 1.
+Tensor new_cache(const vm::ValueInfo& info, size_t axis, int64_t capacity, const vm::DimInfo& batch) {
   std::vector<int64_t> shape;
   for (size_t d = 0; d < info.dims->size(); ++d) {
     const vm::DimInfo& dim = (*info.dims)[d];
@@ -33,9 +34,20 @@ Tensor empty_cache(const vm::ValueInfo& info, size_t axis, const vm::DimInfo& ba
     if (dim.value < 0 && d != axis && !is_batch)
       fail({}, "the size of '{}' in the cache '{}' is not known; state it by --type '{}=...'", printable(dim.text),
            printable(to_string(info)), printable(info.name));
-    shape.push_back(d == axis ? 0 : is_batch ? 1 : dim.value);
+    shape.push_back(d == axis ? capacity : is_batch ? 1 : dim.value);
   }
   return Tensor::empty(std::move(shape), *info.dtype);
+}
+
+// Copies what one tensor has along the axis to the begin of a longer one.
+void copy_tokens(const Tensor& from, const Tensor& to, size_t axis) {
+  int64_t outer = 1;
+  for (size_t d = 0; d < axis; ++d) outer *= from.shape()[d];
+  if (from.size() == 0) return;
+  const int64_t bytes = from.bytes() / outer, stride = to.bytes() / outer;
+  for (int64_t i = 0; i < outer; ++i)
+    std::memcpy(static_cast<char*>(to.raw()) + i * stride, static_cast<const char*>(from.raw()) + i * bytes,
+                static_cast<size_t>(bytes));
 }
 
 // Returns the last row of the logits.
@@ -56,7 +68,7 @@ Decoder::Decoder(Session& session, const vm::Function& function, DecoderRoles ro
     fail({}, "the batch of input '{}' is {}, expected 1 or a symbolic dim",
          printable(function.inputs[roles_.tokens].name), batch.value);
   for (const DecoderRoles::Cache& cache : roles_.caches)
-    caches_.push_back(empty_cache(function.inputs[cache.past], cache.axis, batch));
+    caches_.push_back(new_cache(function.inputs[cache.past], cache.axis, 0, batch));
   if (!has_cache() && fixed_length())
     fail({}, "'{}' takes {} tokens at once and has no cache; export it with a dynamic axis for the length of '{}'",
          printable(function.name), *fixed_length(), printable(function.inputs[roles_.tokens].name));
@@ -89,6 +101,19 @@ std::vector<double> Decoder::append(std::span<const int64_t> tokens) {
   return logits;
 }
 
+// Gives caches that are extended in place room for so many tokens, and for as many again.
+void Decoder::make_room(int64_t tokens) {
+  constexpr int64_t kLeastRoom = 64;
+  const vm::DimInfo& batch = function_.inputs[roles_.tokens].dims->front();
+  for (size_t i = 0; i < caches_.size(); ++i) {
+    const DecoderRoles::Cache& cache = roles_.caches[i];
+    if (!cache.length || caches_[i].shape()[cache.axis] >= tokens) continue;
+    const Tensor longer = new_cache(function_.inputs[cache.past], cache.axis, std::max(2 * tokens, kLeastRoom), batch);
+    copy_tokens(caches_[i], longer, cache.axis);
+    caches_[i] = longer;
+  }
+}
+
 // Returns the value of an input that is neither a cache nor one of the others.
 vm::Value Decoder::input(size_t place, std::span<const int64_t> tokens, int64_t past) const {
   const vm::ValueInfo& info = function_.inputs[place];
@@ -102,7 +127,11 @@ vm::Value Decoder::input(size_t place, std::span<const int64_t> tokens, int64_t 
 
 std::vector<double> Decoder::run(std::span<const int64_t> tokens, int64_t past) {
   std::vector<vm::Value> inputs(function_.inputs.size());
-  for (size_t i = 0; i < roles_.caches.size(); ++i) inputs[roles_.caches[i].past] = caches_[i];
+  make_room(past + std::ssize(tokens));
+  for (size_t i = 0; i < roles_.caches.size(); ++i) {
+    inputs[roles_.caches[i].past] = caches_[i];
+    if (roles_.caches[i].length) inputs[*roles_.caches[i].length] = past;
+  }
   for (size_t i = 0; i < roles_.others.size(); ++i) inputs[roles_.others[i]] = others_[i];
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_none()) inputs[i] = input(i, tokens, past);

@@ -25,6 +25,7 @@ class Decoder {
  private:
   std::optional<int64_t> fixed_length() const;
   std::vector<double> run(std::span<const int64_t> tokens, int64_t past);
+  void make_room(int64_t tokens);
   vm::Value input(size_t place, std::span<const int64_t> tokens, int64_t past) const;
 
   Session& session_;

@@ -1,7 +1,7 @@
 #include "tools/decoder_roles.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -28,21 +28,6 @@ std::optional<size_t> find_named(const Infos& infos, std::initializer_list<std::
 
 bool is_tensor(const vm::ValueInfo& info) { return info.kind == vm::ValueKind::kTensor && info.dtype && info.dims; }
 bool is_integer(const vm::ValueInfo& info) { return is_tensor(info) && (info.dtype == kInt64 || info.dtype == kInt32); }
-
-// Returns the name of the output that belongs to the input of this name by the conventions of exporters; nullopt where
-// the name is not that of a past.
-std::optional<std::string> present_name(const std::string& past, const Infos& outputs) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNames = {
-      {{"past_key_values", "present"}, {"past_key_values", "present_key_values"}, {"past", "present"}}};
-  for (const auto& [of_past, of_present] : kNames) {
-    const size_t at = past.find(of_past);
-    if (at == std::string::npos) continue;
-    std::string name = past;
-    name.replace(at, of_past.size(), of_present);
-    if (find_named(outputs, {name})) return name;
-  }
-  return std::nullopt;
-}
 
 // Returns the axis along which a present is longer than its past: the one whose symbolic dim differs.
 std::optional<size_t> axis_of_tokens(const vm::ValueInfo& past, const vm::ValueInfo& present) {
@@ -100,9 +85,16 @@ void expect_rank(const vm::ValueInfo& info, size_t least, size_t most, const cha
 
 }  // namespace
 
-DecoderRoles decoder_roles(const vm::Function& function, const std::map<std::string, std::string>& caches) {
+DecoderRoles decoder_roles(const Program& program, const vm::Function& function,
+                           const std::map<std::string, std::string>& caches) {
   DecoderRoles roles{.tokens = tokens_of(function), .logits = logits_of(function)};
   const Infos& inputs = function.inputs;
+  const std::vector<std::string> outputs = map_each(function.outputs, &vm::ValueInfo::name);
+  std::set<size_t> known = {roles.tokens};
+  for (const vm::CacheInfo& cache : program.caches(function.name)) {
+    roles.caches.push_back({cache.input, cache.output, cache.axis, cache.length});
+    known.insert({cache.input, cache.length});
+  }
   for (const auto& [past, present] : caches) {
     if (!find_named(inputs, {past}))
       fail({}, "there is no input '{}'; the inputs are {}", printable(past), listed(inputs));
@@ -110,8 +102,8 @@ DecoderRoles decoder_roles(const vm::Function& function, const std::map<std::str
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string& name = inputs[i].name;
     const std::string* stated = find_value(caches, name);
-    const std::optional<std::string> present = stated ? *stated : present_name(name, function.outputs);
-    if (i == roles.tokens) continue;
+    const std::optional<std::string> present = stated ? *stated : vm::name_of_present(name, outputs);
+    if (known.contains(i)) continue;
     if (present) {
       roles.caches.push_back(cache_of(function, i, *present));
     } else if (name == "attention_mask") {

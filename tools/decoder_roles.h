@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/executable.h"
+#include "vm/program.h"
 
 namespace relaxc::tools {
 
@@ -16,8 +16,9 @@ struct DecoderRoles {
   std::optional<size_t> mask = {};       // [batch, past + length]: 1 for each token
   std::optional<size_t> positions = {};  // [batch, length] or [length]
   struct Cache {
-    size_t past, present;  // an input, and the output that is its value in the next run
-    size_t axis;           // of the tokens
+    size_t past, present;               // an input, and the output that is its value in the next run
+    size_t axis;                        // of the tokens
+    std::optional<size_t> length = {};  // of one that a run extends in place, the input with the number of its tokens
   };
   std::vector<Cache> caches = {};
   std::vector<size_t> others = {};  // inputs that are the same in each run, such as the states of an encoder
@@ -26,6 +27,7 @@ struct DecoderRoles {
 
 // Finds them by their names; `caches` has the output for each input whose name does not tell it. Throws a CompileError
 // that says what was expected and what the function has.
-DecoderRoles decoder_roles(const vm::Function& function, const std::map<std::string, std::string>& caches);
+DecoderRoles decoder_roles(const Program& program, const vm::Function& function,
+                           const std::map<std::string, std::string>& caches);
 
 }  // namespace relaxc::tools

@@ -18,6 +18,8 @@ struct GenerateOptions {
 
 int generate_from(const GenerateOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
+  if (!settings.caches.is_given() && options.generation.caches.empty())
+    settings.caches = {.by_name = true, .may_be_missing = true};
   const Program program =
       load_cached(options.model, settings, options.cache.get(options.compiler, options.model)).program;
   progress_line().end();

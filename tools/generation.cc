@@ -51,11 +51,11 @@ std::optional<Vocabulary> vocabulary_of(const GenerationOptions& options) {
        printable(options.vocabulary));
 }
 
+// Returns the caches that flags name.
 std::map<std::string, std::string> named_caches(const GenerationOptions& options) {
   std::map<std::string, std::string> result;
   for (const std::string& text : options.caches) {
-    auto any = [](const std::string&, const std::string&) { return true; };
-    const auto [past, present] = split_at_equals(text, "an input and an output such as past_0=present_0", any);
+    const auto [past, present] = parse_cache(text);
     result.insert_or_assign(past, present);
   }
   return result;
@@ -134,7 +134,7 @@ std::string rate(int64_t tokens, double ms) {
 void generate(const Program& program, const vm::Function& function, const GenerationOptions& options) {
   const std::optional<Vocabulary> vocabulary = vocabulary_of(options);
   const std::vector<int64_t> prompt = prompt_of(options, vocabulary), stops = stops_of(options, vocabulary);
-  const DecoderRoles roles = decoder_roles(function, named_caches(options));
+  const DecoderRoles roles = decoder_roles(program, function, named_caches(options));
   Session session(program, {.threads = options.threads});
   Decoder decoder(session, function, roles, constant_inputs(function, roles, options));
   for (int64_t token : prompt) expect_in_range(token, decoder.vocabulary_size());
