@@ -1,6 +1,7 @@
 // relaxc generate: lets a decoder continue a text.
 #include <memory>
 
+#include "tools/byte_level.h"
 #include "tools/generation.h"
 #include "tools/progress_line.h"
 #include "tools/tool.h"
@@ -33,6 +34,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand("generate", "continue a text by a decoder, token by token");
   command->add_option("model", options->model, "the model (.onnx, .py) or artifact (.so)")->required();
+  options->generation.read_json = read_byte_level;
   options->generation.add_to(*command);
   options->cache.add_to(*command);
   options->compiler.add_to(*command);

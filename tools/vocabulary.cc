@@ -49,7 +49,8 @@ Vocabulary Vocabulary::read_lines(const std::string& path) {
   return Vocabulary(std::move(tokens));
 }
 
-Vocabulary::Vocabulary(std::vector<std::string> tokens) : texts_(std::move(tokens)) {
+Vocabulary::Vocabulary(std::vector<std::string> tokens, Encoder encoder)
+    : texts_(std::move(tokens)), encoder_(std::move(encoder)) {
   for (size_t i = 0; i < texts_.size(); ++i) {
     tokens_.emplace(texts_[i], static_cast<int64_t>(i));
     longest_ = std::max(longest_, texts_[i].size());
@@ -57,6 +58,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens) : texts_(std::move(token
 }
 
 std::vector<int64_t> Vocabulary::encode(std::string_view text) const {
+  if (encoder_) return encoder_(text);
   std::vector<int64_t> tokens;
   for (size_t at = 0; at < text.size();) {
     size_t size = std::min(longest_, text.size() - at);
