@@ -151,10 +151,10 @@ class CacheGrower {
     expect_equal(min(total, capacity), total, "more_tokens_than_the_cache_has_room_for", span, result);
     const Expr append = make_call_tir(module_, "append_to_cache", append_program(cache, memory.type()),
                                       {memory, cache.rows}, {memory.type()}, span);
-    Call call = *append.as<Call>();
-    call.callee = op_ref(ops::kCallTirInplace);
-    call.attrs.set(attr_names::kInplaceIndices, AttrList{int64_t{0}});
-    result.push_back({with_type(make(std::move(call), span), memory.type()), std::nullopt, updated});
+    const Expr extended =
+        call(op_ref(ops::kCallTirInplace), append.as<Call>()->args,
+             Attrs().with(attr_names::kInplaceIndices, AttrList{int64_t{0}}), memory.type(), span, {memory.type()});
+    result.push_back({extended, std::nullopt, updated});
     const Expr rows = make_call_tir(module_, "rows_of_cache", rows_program(cache, memory.type()), {updated},
                                     {cache.present.type()}, span);
     result.push_back({rows, std::nullopt, cache.present});

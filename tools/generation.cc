@@ -143,10 +143,10 @@ void generate(const Program& program, const vm::Function& function, const Genera
     print_note("note: the model has no cache (past_key_values and present), so each step runs the whole text again\n");
   Sampler sampler(options.sampler);
   TokenPrinter printer(vocabulary);
-  if (vocabulary) std::ranges::for_each(prompt, [&](int64_t token) { printer.print(token); });
   const double start = now_ms();
   std::vector<double> logits = decoder.append(prompt);
   const double begin_of_steps = now_ms();
+  if (vocabulary) std::ranges::for_each(prompt, [&](int64_t token) { printer.print(token); });
   int64_t steps = 0;
   for (int64_t i = 0; i < options.count; ++i) {
     const int64_t token = sampler.choose(logits);
