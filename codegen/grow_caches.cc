@@ -192,8 +192,18 @@ class CacheGrower {
     // It also finds out which values a block gives to others.
     copy.body = rewrite_blocks(seq_expr(std::move(body.blocks), results, function_.body.span()),
                                [](const BindingBlock& block, const VarSet&) { return block.bindings; });
-    copy.result = results.type();
+    copy.result = result_type(has_tuple);
     return make_function(std::move(copy), span);
+  }
+
+  // Returns the declared type of the results with those of the caches in it.
+  Type result_type(bool has_tuple) const {
+    if (!has_tuple) return results_[0].type();
+    const TupleType* declared = function_.result.as<TupleType>();
+    if (!declared || declared->items.size() != results_.size()) return function_.result;
+    std::vector<Type> items = declared->items;
+    for (const FoundCache& cache : caches_) items[cache.output] = results_[cache.output].type();
+    return tuple_type(std::move(items));
   }
 
   // Adds the numbers of tokens as params, and notes what belongs together.
