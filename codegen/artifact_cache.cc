@@ -124,6 +124,9 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
   for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
   for (const auto& [name, range] : settings.dim_ranges)
     hash.add(fmt::format("{} {} {}", range.least, range.most, name));
+  hash.add(fmt::format("{} {} caches", settings.caches.by_name, settings.caches.may_be_missing));
+  for (const auto& [past, present] : settings.caches.named)
+    hash.add(fmt::format("{} {}", past.size(), past)).add(present);
   auto add_types = [&](const std::map<std::string, Type>& types) {
     hash.add(fmt::format("{} types", types.size()));
     for (const auto& [name, type] : types) hash.add(name).add(print_type(type));

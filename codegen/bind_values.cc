@@ -108,9 +108,6 @@ IRModule with_dim_ranges(IRModule module, const DimRanges& given) {
   return module;
 }
 
-namespace {
-
-// Returns the name of the function whose params are meant.
 std::string function_with_params(const IRModule& module, const std::string& wanted) {
   std::vector<std::string> names;
   for (const auto& [name, function] : module.functions)
@@ -121,6 +118,8 @@ std::string function_with_params(const IRModule& module, const std::string& want
     fail({}, "there is no graph function '{}' whose params could be bound; there are: {}", name, joined(names));
   return name;
 }
+
+namespace {
 
 // Binds the param, and dims that are known by it.
 void bind_param(const VarRef& param, const Tensor& tensor, VarMap& to) {

@@ -23,6 +23,10 @@ IRModule with_dim_ranges(IRModule module, const DimRanges& ranges);
 // Returns the ranges that are noted in a graph function. Throws a CompileError for a range without a number in it.
 DimRanges dim_ranges(const Function& function);
 
+// Returns the name of the graph function whose params are meant; "" is "main", or the only public one. Throws a
+// CompileError that lists them where there is none.
+std::string function_with_params(const IRModule& module, const std::string& wanted);
+
 // Makes constants of params of the function of that name; "" is "main", or the only public graph function (TVM's
 // BindParams). Dims that follow from a tensor's shape are bound to it. Throws a CompileError for a name that no param
 // has, and for a tensor that does not fit its param.

@@ -14,6 +14,7 @@
 #include "support/lists.h"
 #include "tir/analysis/conditions.h"
 #include "vm/builder.h"
+#include "vm/caches.h"
 #include "vm/file_memory.h"
 
 namespace relaxc::codegen {
@@ -586,6 +587,8 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
       if (const AttrValue* bytes = (*graph)->attrs.find(formula))
         builder.set_metadata(fmt::format("{}.{}", formula, entry), *bytes->as<std::string>());
     }
+    const std::string caches = (*graph)->attrs.get_string(attr_names::kCaches, "");
+    if (!caches.empty()) builder.set_metadata(std::string(vm::kCachesKey) + entry, caches);
     const std::string otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
     if (module.functions.contains(otherwise)) builder.set_metadata(std::string(vm::kOtherwiseKey) + entry, otherwise);
   }

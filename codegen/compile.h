@@ -12,6 +12,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/bind_values.h"
+#include "codegen/grow_caches.h"
 #include "ir/module.h"
 #include "passes/runner.h"
 #include "tir/interpret/interpreter.h"
@@ -30,6 +31,7 @@ struct CompileSettings : PassSettings {
   std::map<std::string, Tensor> params = {};     // params of the function that become constants: weights
   std::map<std::string, Type> types = {};        // of params that a text or model leaves open (codegen/open_types.h)
   std::map<std::string, Type> input_types = {};  // the same, of inputs that are to be given
+  CacheNames caches = {};                        // of a decoder, that runs extend in place
   // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;  // these are errors

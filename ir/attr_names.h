@@ -30,6 +30,10 @@ inline constexpr const char* kOtherwise = "otherwise";
 // Dictionaries from names of symbolic dims to ints: the least and the greatest size that a run may have. Texts and
 // codegen/bind_values.cc set them, codegen/bytecode.cc reads them.
 inline constexpr const char *kLowerBound = "tir_var_lower_bound", *kUpperBound = "tir_var_upper_bound";
+// A string and a list of ints: the caches that a run extends in place, as vm/caches.h writes them, and the params whose
+// memory the run may write to. codegen/grow_caches.cc sets them; codegen/bytecode.cc reads the first,
+// destination_passing the second.
+inline constexpr const char *kCaches = "caches", *kUpdatedInputs = "updated_inputs";
 // A list of strings: the params by which the function is differentiated; none: all of floats. The pass gradient reads
 // it.
 inline constexpr const char* kRequireGrads = "require_grads";

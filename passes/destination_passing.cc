@@ -3,6 +3,7 @@
 // the scalars are the values of scalar_arguments(callee) in order; the bindings are in plain blocks, not dataflow.
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ir/text/printer.h"
@@ -15,7 +16,8 @@ namespace {
 
 class DestinationPasser final : public GraphRewriter {
  public:
-  DestinationPasser(const OpTable& ops, const IRModule& module) : GraphRewriter(ops), module_(module) {}
+  DestinationPasser(const OpTable& ops, const IRModule& module, const Function& function)
+      : GraphRewriter(ops), module_(module), updated_(updated_params(function)) {}
 
  protected:
   bool keeps_dataflow() const override { return false; }
@@ -53,6 +55,10 @@ class DestinationPasser final : public GraphRewriter {
       } else {
         // The program overwrites a copy: the tensor itself may be the caller's, a constant, or used again.
         Expr& tensor = tensors[static_cast<size_t>(input)];
+        if (updated_.contains(tensor.get())) {
+          results.push_back(tensor);
+          continue;
+        }
         std::vector<Expr> args = {extern_func("vm.builtin.copy"), tensor};
         tensor = builder.emit(
             call(op_ref(ops::kCallPurePacked), std::move(args), {}, kernel->outputs[i], span, {kernel->outputs[i]}),
@@ -111,7 +117,26 @@ class DestinationPasser final : public GraphRewriter {
     return scalars;
   }
 
+  // Returns the params whose memory the caller lets the function write to, if nothing but one call reads them.
+  static VarSet updated_params(const Function& function) {
+    std::vector<int64_t> places;
+    if (const AttrValue* updated = function.attrs.find(attr_names::kUpdatedInputs)) from_attr(*updated, places);
+    std::unordered_map<const NodeHeader*, int> uses;
+    auto count = [&](const Expr& value) {
+      for (const VarRef& var : free_vars(value)) ++uses[var.get()];
+    };
+    for (const Binding& binding : bindings_of(function.body)) count(binding.value);
+    count(function.body.as<SeqExpr>()->body);
+    VarSet result;
+    for (int64_t place : places) {
+      const VarRef& param = function.params.at(static_cast<size_t>(place));
+      if (uses[param.get()] == 1) result.insert(param.get());
+    }
+    return result;
+  }
+
   const IRModule& module_;
+  const VarSet updated_;
 };
 
 }  // namespace
@@ -129,8 +154,9 @@ void expect_destinations(const IRModule& module, const PassContext&) {
 }
 
 IRModule destination_passing(IRModule module, PassContext& context) {
-  return map_functions(
-      module, [&](const FunctionRef& function) { return DestinationPasser(context.ops, module).run(function); });
+  return map_functions(module, [&](const FunctionRef& function) {
+    return DestinationPasser(context.ops, module, *function).run(function);
+  });
 }
 
 }  // namespace relaxc

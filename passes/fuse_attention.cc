@@ -10,7 +10,9 @@
 // The division comes after the second product, where a row has fewer elements, as in FlashAttention (Dao et al., 2022);
 // where others read the softmax first, it stays in its place. Operands are read behind the transposes, repetitions and
 // reshapes that exporters put before products, as long as vectors stay contiguous; of the result, a transpose of the
-// other axes is part of the program. All is float32. Products of few rows stay as they are: they read the keys once.
+// other axes is part of the program. All is float32. Few queries, as in a step of a decoder, are two
+// products that read keys and values where they lie, without panels. Where there may be a past, and the run decides how
+// many queries there are, it chooses: the attention is an If.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -38,11 +40,13 @@ class AttentionFuser {
   std::vector<Binding> run() {
     // By the binding whose place they take. In a chain of products and softmaxes each product belongs to one of them,
     // and no operand is inside of another.
-    std::map<size_t, Attention> found;
+    std::map<size_t, Chosen> found;
     std::unordered_set<size_t> members, results;
     for (size_t i = 0; i < bindings_.size(); ++i) {
       std::optional<Attention> attention = finder_.find(i);
-      if (!attention || !is_chosen(*attention)) continue;
+      if (!attention) continue;
+      const std::string algorithm = algorithm_for(*attention);
+      if (algorithm == "separate") continue;
       const std::vector<size_t> all = attention->members();
       auto is_inside = [&](size_t i) { return members.contains(i) && !results.contains(i); };
       auto is_taken = [&](size_t i) { return members.contains(i); };
@@ -50,38 +54,53 @@ class AttentionFuser {
         continue;
       members.insert(all.begin(), all.end());
       results.insert(all.back());
-      found.emplace(all.back(), std::move(*attention));
+      found.emplace(all.back(), Chosen{std::move(*attention), algorithm});
     }
     if (found.empty()) return bindings_;
     std::vector<Binding> result;
     for (size_t i = 0; i < bindings_.size(); ++i) {
-      if (auto it = found.find(i); it != found.end()) merge(it->second, result);
+      if (auto it = found.find(i); it != found.end()) emit_chosen(it->second, result);
       if (!members.contains(i)) result.push_back(bindings_[i]);
     }
     return result;
   }
 
  private:
+  struct Chosen {
+    Attention attention;
+    std::string algorithm;
+  };
   const VarRef& var(size_t i) const { return bindings_[i].var; }
 
-  // Decides whether the program is worth it: the keys are copied into panels, which each row reads once.
-  bool is_chosen(const Attention& found) const {
+  // Decides whether one program is worth it: the keys are copied into panels, which each row reads once.
+  std::string algorithm_for(const Attention& found) const {
     std::vector<std::string> names = {"matmul", "nn.softmax"};
     for (size_t i : {found.scores, found.softmax, found.output}) {
       names.push_back(finder_.node(i)->call.name());
-      if (kernel_of(names.back(), context_)) return false;
+      if (kernel_of(names.back(), context_)) return "separate";
     }
     auto is_named = [&](const ScheduleRule& rule) {
       return std::ranges::count(names, rule.function) > 0 || std::ranges::count(names, operator_of(rule, context_)) > 0;
     };
-    if (std::ranges::any_of(context_.schedules, is_named)) return false;
-    if (context_.target.vector_lanes(kFloat32.bits) < cost_model::kFewestLanes) return false;
+    if (std::ranges::any_of(context_.schedules, is_named)) return "separate";
+    if (context_.target.vector_lanes(kFloat32.bits) < cost_model::kFewestLanes) return "separate";
     auto extent = [](const IterVar& axis) { return as_int(axis.domain.extent); };
-    if (!extent(found.first.depth) || !extent(found.second.column)) return false;
-    const bool is_long = extent(found.first.row).value_or(INT32_MAX) >= cost_model::kFewestQueries &&
-                         extent(found.first.column).value_or(INT32_MAX) >= cost_model::kFewestKeys;
-    return decide("attention_algorithm", "algorithm", var(found.softmax), context_, {"fused", "separate"},
-                  is_long ? "fused" : "separate") == AttrValue("fused");
+    if (!extent(found.first.depth) || !extent(found.second.column)) return "separate";
+    const auto queries = extent(found.first.row), keys = extent(found.first.column);
+    const bool has_few_keys = keys.value_or(INT32_MAX) < cost_model::kFewestKeys;
+    const bool has_few_queries = queries.value_or(INT32_MAX) < cost_model::kFewestQueries;
+    // A text attends to itself as a whole; fewer queries than keys are those behind a past.
+    const bool may_have_past = !queries && !keys && !equal_extents(found.first.row, found.first.column);
+    const char* formula = has_few_keys      ? "separate"
+                          : has_few_queries ? "direct"
+                          : may_have_past   ? "by_length"
+                                            : "fused";
+    const AttrValue chosen = decide("attention_algorithm", "algorithm", var(found.softmax), context_,
+                                    {"fused", "direct", "by_length", "separate"}, formula);
+    return *chosen.as<std::string>();
+  }
+  static bool equal_extents(const IterVar& a, const IterVar& b) {
+    return equal_dims(a.domain.extent, b.domain.extent) == Verdict::kProven;
   }
 
   // ---- Merging
@@ -240,7 +259,58 @@ class AttentionFuser {
     })});
   }
 
-  void merge(const Attention& found, std::vector<Binding>& bindings) {
+  // ---- Products that read their operands where they lie
+
+  // Returns the product as a call with these elements in place of its operands.
+  Expr direct_product(const std::string& name, const ProductForm& product, const TensorElement& left,
+                      const TensorElement& right, const VarRef& result) {
+    ComputeBuilder b;
+    Buffer x = input(b, "left", left.tensor), y = input(b, "right", right.tensor);
+    Buffer sums = b.reduce(name, kFloat32, *known_shape(result.type()), {product.depth.domain.extent}, zero(kFloat32),
+                           combine_sum, [&](Axes i, Axes r) {
+                             VarMap axes = {{product.depth.var.get(), r[0]}};
+                             for (size_t d = 0; d < i.size(); ++d) axes.emplace(product.spatial[d].var.get(), i[d]);
+                             return load_at(x, left, axes) * load_at(y, right, axes);
+                           });
+    const PrimFuncRef program = with_op_name(b.finish({sums}), "matmul");
+    return make_call_tir(module_, name, program, {left.tensor, right.tensor}, {result.type()}, result.span());
+  }
+  // Appends all members, the last one under another variable.
+  void emit_direct(const Attention& found, const VarRef& as, std::vector<Binding>& bindings) {
+    std::vector<size_t> members = found.members();
+    std::ranges::sort(members);
+    for (size_t i : members) {
+      Binding binding = bindings_[i];
+      if (i == found.scores) binding.value = direct_product("scores", found.first, found.query, found.key, var(i));
+      if (i == found.output)
+        binding.value = direct_product("weighted_values", found.second, found.second.left, found.value, var(i));
+      if (i == members.back()) binding.var = as;
+      bindings.push_back(std::move(binding));
+    }
+  }
+  // Appends an If: a run of few queries reads keys in place, one of many copies them into panels first.
+  void emit_by_length(const Attention& found, const VarRef& result, std::vector<Binding>& bindings) {
+    auto branch = [&](const char* name, auto&& fill) {
+      std::vector<Binding> inside;
+      const VarRef value = make_var(name, result.type(), result.span());
+      fill(value, inside);
+      return seq_expr({{true, std::move(inside), {value}}}, value, result.span());
+    };
+    const Expr few = branch("few", [&](const VarRef& value, auto& inside) { emit_direct(found, value, inside); });
+    const Expr many = branch("many", [&](const VarRef& value, auto& inside) { merge(found, value, inside); });
+    const Expr is_few = found.first.row.domain.extent < int_imm(cost_model::kFewestQueries);
+    const Expr condition = emit(bindings, is_few, "has_few_queries");
+    bindings.push_back({make(If{condition, few, many}, result.type(), result.span()), std::nullopt, result});
+  }
+  void emit_chosen(const Chosen& chosen, std::vector<Binding>& bindings) {
+    const Attention& found = chosen.attention;
+    const VarRef& result = var(found.members().back());
+    if (chosen.algorithm == "fused") merge(found, result, bindings);
+    if (chosen.algorithm == "direct") emit_direct(found, result, bindings);
+    if (chosen.algorithm == "by_length") emit_by_length(found, result, bindings);
+  }
+
+  void merge(const Attention& found, const VarRef& as, std::vector<Binding>& bindings) {
     ProgramComposer composer;
     const Expr panels = pack_keys(found, bindings);
     composer.add(scores_program(found, panels), {found.query.tensor, panels}, var(found.scores));
@@ -261,7 +331,7 @@ class AttentionFuser {
                                     map_each(found.members(), [&](size_t i) { return span_of(bindings_[i]); }));
     PrimFuncRef program = with_op_name(composer.finish({result}, span), "attention");
     bindings.push_back(
-        {make_call_tir(module_, "attention", program, composer.inputs(), {result.type()}, span), std::nullopt, result});
+        {make_call_tir(module_, "attention", program, composer.inputs(), {result.type()}, span), std::nullopt, as});
   }
 
   IRModule& module_;
@@ -270,15 +340,36 @@ class AttentionFuser {
   AttentionFinder finder_;
 };
 
+// Returns the sequence with each If in a block of its own: a dataflow block holds none.
+Expr with_branches_apart(const Expr& seq) {
+  SeqExpr result = *cast<SeqExpr>(seq);
+  std::vector<BindingBlock> blocks;
+  for (BindingBlock& block : result.blocks) {
+    blocks.push_back({block.dataflow, {}, {}});
+    for (Binding& binding : block.bindings) {
+      const bool is_branch = block.dataflow && binding.value.is<If>();
+      if (is_branch) blocks.push_back({false, {}, {}});
+      blocks.back().bindings.push_back(std::move(binding));
+      if (is_branch) blocks.push_back({true, {}, {}});
+    }
+  }
+  std::erase_if(blocks, [](const BindingBlock& block) { return block.bindings.empty(); });
+  if (blocks.size() == cast<SeqExpr>(seq)->blocks.size()) return seq;
+  // It also finds out which values the blocks now give to each other.
+  return rewrite_blocks(seq_expr(std::move(blocks), result.body, seq.span()),
+                        [](const BindingBlock& block, const VarSet&) { return block.bindings; });
+}
+
 // Branches and local functions have blocks of their own.
 Expr fuse_sequence(const Expr& seq, IRModule& module, const PassContext& context) {
-  return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
+  const Expr fused = rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
     std::vector<Binding> bindings = block.bindings;
     for (Binding& binding : bindings)
       binding.value =
           map_sequences(binding.value, [&](const Expr& inner) { return fuse_sequence(inner, module, context); });
     return block.dataflow ? AttentionFuser(module, context, bindings, used_after).run() : bindings;
   });
+  return with_branches_apart(fused);
 }
 
 }  // namespace

@@ -35,9 +35,12 @@ std::span<const GraphRule> graph_rules() {
       {"attention_algorithm",
        "nn.softmax",
        "a product, a softmax of its rows and a product with that, in float32",
-       {{"algorithm", "\"fused\": one kernel, which never has all scores in memory, or \"separate\"",
-         fmt::format("\"fused\" for {} queries and {} keys or more, or symbolic ones", cost_model::kFewestQueries,
-                     cost_model::kFewestKeys)}}},
+       {{"algorithm",
+         "\"fused\": one kernel, which never has all scores in memory; \"direct\": products that read keys and values "
+         "where they lie; \"by_length\": the run chooses of these two; or \"separate\"",
+         fmt::format("\"direct\" for less than {} queries, \"fused\" for more, or symbolic ones, \"by_length\" where "
+                     "there may be more keys than these; \"separate\" for less than {} keys",
+                     cost_model::kFewestQueries, cost_model::kFewestKeys)}}},
   };
   return kRules;
 }

@@ -63,7 +63,7 @@ std::string help_of(const std::vector<std::string>& command) {
   return outcome.out;
 }
 
-const std::vector<std::string> kCommands = {"run", "compile", "opt", "bench"};
+const std::vector<std::string> kCommands = {"run", "compile", "opt", "bench", "generate"};
 
 }  // namespace
 

@@ -151,6 +151,11 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
   return result;
 }
 
+std::pair<std::string, std::string> parse_cache(const std::string& text) {
+  auto any = [](const std::string&, const std::string&) { return true; };
+  return split_at_equals(text, "an input and an output such as past_0=present_0", any);
+}
+
 bool is_nameless(const std::string& text) { return text.find('=', 1) == std::string::npos || names_file("", text); }
 
 // Returns whether the name is that of a scalar input, or occurs in a dim of the input.

@@ -119,6 +119,7 @@ int run(int argc, char** argv) {
   add_compile(app, exit_code);
   add_opt(app, exit_code);
   add_bench(app, exit_code);
+  add_generate(app, exit_code);
   add_explain(app, exit_code);
   add_inspect(app, exit_code);
   add_reduce(app, exit_code);

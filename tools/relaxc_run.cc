@@ -7,6 +7,7 @@
 #include "support/diagnostic.h"
 #include "support/version.h"
 #include "tools/console.h"
+#include "tools/generation.h"
 #include "tools/help.h"
 #include "tools/inputs.h"
 #include "tools/inspect_artifact.h"
@@ -107,6 +108,20 @@ void add_bench(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_generate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunnerOptions>();
+  auto generation = std::make_shared<GenerationOptions>();
+  CLI::App* command = add_command(app, "generate", "continue a text by a decoder, token by token", *options);
+  generation->add_to(*command);
+  command->add_option("--function", options->function, "the function that is run");
+  command->footer("Example: relaxc-run generate model.so --tokens 1,2,3 --count 20");
+  command->callback([options, generation, &exit_code] {
+    const Program program = load(*options);
+    generate(program, program.function(options->function), *generation);
+    exit_code = kRight;
+  });
+}
+
 void add_inspect(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RunnerOptions>();
   auto json = std::make_shared<bool>(false);
@@ -132,6 +147,7 @@ int run_command(int argc, char** argv) {
   int exit_code = kRight;
   add_run(app, exit_code);
   add_bench(app, exit_code);
+  add_generate(app, exit_code);
   add_inspect(app, exit_code);
   add_help(app);
   add_manual(app);

@@ -52,6 +52,9 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--type", types,
                  "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
+  app.add_option("--in-place", caches,
+                 "PAST=PRESENT, a decoder's cache that runs extend in place, or auto, repeatable (docs/relaxc.md)")
+      ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)")
       ->check(whole_number_in(0, kMostThreads));
@@ -246,6 +249,13 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
   result.dim_ranges = parse_dim_ranges(ranges);
+  for (const std::string& text : caches) {
+    if (text == "auto") {
+      result.caches.by_name = true;
+    } else {
+      result.caches.named.insert(parse_cache(text));
+    }
+  }
   for (const std::string& text : bound) {
     auto [name, file] = split_at_equals(text, "a param such as w=w.npy", names_file);
     Tensor tensor = file.ends_with(".pb") ? read_tensor_pb(file) : read_npy(file);

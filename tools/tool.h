@@ -21,7 +21,7 @@ inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kW
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
-  std::vector<std::string> fixed_dims, ranges, bound, types;
+  std::vector<std::string> fixed_dims, ranges, bound, types, caches;
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
@@ -85,6 +85,7 @@ void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_opt(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_reduce(CLI::App& app, int& exit_code);

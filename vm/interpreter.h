@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 
+#include "vm/caches.h"
 #include "vm/memory.h"
 #include "vm/program.h"
 
@@ -16,6 +17,7 @@ struct Image {
   std::vector<Kernel> kernels;                       // per KernelInfo
   std::vector<TensorKernel> on_tensors;              // per KernelInfo; one of the two is set
   std::vector<BuiltinFunction> builtins;             // per builtin name
+  std::vector<std::vector<CacheInfo>> caches;        // per function
   std::vector<const Function*> otherwise;            // per function, the one for inputs of other sizes; may be null
   std::shared_ptr<const void> keep_alive;            // owns the machine code
   MappedFiles files;                                 // they hold constants and machine code

@@ -58,6 +58,7 @@ std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::Kernel
   image->files = std::move(files);
   image->executable = std::move(executable);
   for (const vm::Function& function : image->executable.functions) {
+    image->caches.push_back(vm::caches_of(image->executable, function));
     const std::string* other = find_value(image->executable.metadata, std::string(vm::kOtherwiseKey) + function.name);
     image->otherwise.push_back(other ? image->executable.find_function(*other) : nullptr);
   }
@@ -142,6 +143,11 @@ const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) co
   return this->function(function).outputs;
 }
 
+const std::vector<vm::CacheInfo>& Program::caches(std::string_view function) const {
+  const std::vector<vm::Function>& functions = image_->executable.functions;
+  return image_->caches[static_cast<size_t>(&this->function(function) - functions.data())];
+}
+
 struct Session::Lists {
   std::vector<vm::Value> inputs;
   std::vector<Tensor> results, saved;
@@ -206,14 +212,29 @@ bool overlap(const Tensor& a, const Tensor& b) {
 
 Tensor copied(const Tensor& tensor) { return Tensor::copy_of(tensor.shape(), tensor.dtype(), tensor.raw()); }
 
+// Reports memory that a run would write to while another input has it, too.
+void check_caches(const vm::Image& image, const vm::Function& function, std::span<const vm::Value> inputs) {
+  const auto place = static_cast<size_t>(&function - image.executable.functions.data());
+  for (const vm::CacheInfo& cache : image.caches[place]) {
+    const Tensor* memory = inputs[cache.input].get_if<Tensor>();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor* other = inputs[i].get_if<Tensor>();
+      if (i == cache.input || !memory || !other || !overlap(*memory, *other)) continue;
+      throw_runtime_error("input '{}' is extended in place, and input '{}' has a part of its memory",
+                          function.inputs[cache.input].name, function.inputs[i].name);
+    }
+  }
+}
+
 // Runs the function after the checks of its inputs that the bytecode leaves to the caller.
-vm::Value run_checked(vm::Interpreter& interpreter, const vm::Function& function, std::span<const vm::Value> inputs,
-                      std::span<const Tensor* const> outputs) {
+vm::Value run_checked(vm::Interpreter& interpreter, const vm::Image& image, const vm::Function& function,
+                      std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
   if (inputs.size() != function.inputs.size())
     throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, function.inputs[i]);
   }
+  check_caches(image, function, inputs);
   return guarded([&] { return fmt::format("a run of '{}'", function.name); },
                  [&] { return interpreter.run(function, inputs, outputs); });
 }
@@ -224,12 +245,12 @@ vm::Value run_named(vm::Interpreter& interpreter, const vm::Image& image, std::s
   interpreter.begin();
   const vm::Function& function = find_function(image.executable, name);
   const vm::Function* otherwise = image.otherwise[static_cast<size_t>(&function - image.executable.functions.data())];
-  if (!otherwise) return run_checked(interpreter, function, inputs, outputs);
+  if (!otherwise) return run_checked(interpreter, image, function, inputs, outputs);
   try {
-    return run_checked(interpreter, function, inputs, outputs);
+    return run_checked(interpreter, image, function, inputs, outputs);
   } catch (const ShapeError&) {  // what the program assumes of dims does not hold
   }
-  return run_checked(interpreter, *otherwise, inputs, outputs);
+  return run_checked(interpreter, image, *otherwise, inputs, outputs);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // run. Errors: CompileError when loading, RuntimeError when running.
 #pragma once
 #include "vm/builtins.h"
+#include "vm/caches.h"
 #include "vm/error.h"
 #include "vm/executable.h"
 #include "vm/file_memory.h"
@@ -55,6 +56,8 @@ class Program {
   const vm::Function& function(std::string_view name = {}) const;
   const std::vector<vm::ValueInfo>& inputs(std::string_view function = {}) const;
   const std::vector<vm::ValueInfo>& outputs(std::string_view function = {}) const;
+  // Returns the inputs that a run extends in place: it writes to their memory, which becomes that of outputs.
+  const std::vector<vm::CacheInfo>& caches(std::string_view function = {}) const;
 
  private:
   friend class Session;

@@ -49,6 +49,17 @@ bool may_stretch(const Expr& a, const Expr& b, const Analyzer& facts) {
   return !is_large_with(a, b) || !is_large_with(b, a);
 }
 
+// Returns whether an expression for a dim has fewer operations than another one. Of two dims that are equal, programs
+// are simpler for this one: n, and not min(n, 512), the length of a mask that was cut out of 512 rows.
+bool is_plainer(const Expr& a, const Expr& b) {
+  auto operations = [](const Expr& dim) {
+    int64_t count = 0;
+    walk(dim, [&](const Binary&) { ++count; });
+    return count;
+  };
+  return !as_int(b) && (as_int(a) || operations(a) < operations(b));
+}
+
 }  // namespace
 
 bool Node::gives_way(const Expr& dim, const Expr& other) const {
@@ -72,10 +83,10 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
     bool less_x = gives_way(x, y), less_y = gives_way(y, x);
     if (less_x != less_y) (less_x ? x : y) = less_x ? y : x;
     bool meet = !is_int(x, 1) && !is_int(y, 1) && !(as_int(x) && as_int(y)) && !provably_equal(x, y) && !less_x;
-    if (meet && !may_stretch(x, y, context.analyzer) && x.is<Var>() != y.is<Var>()) {
-      // Equal or an error: what follows has the dim that has a name. A mask's part [:n, :n] is as long as the scores.
+    if (meet && !may_stretch(x, y, context.analyzer) && (is_plainer(x, y) || is_plainer(y, x))) {
+      // Equal or an error: what follows has the plainer dim. A mask's part [:n, :n] is as long as the scores.
       require_equal(x, y, "shapes do not broadcast");
-      (x.is<Var>() ? y : x) = x.is<Var>() ? x : y;
+      is_plainer(x, y) ? y = x : x = y;
     }
     if (!meet || !may_stretch(x, y, context.analyzer)) continue;
     context.dims_meet = true;
@@ -83,7 +94,7 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
       x = y = size_of_meeting(x, y);
     } else {
       require_equal(x, y, "shapes do not broadcast unless the model or the flag dim says that one is 1");
-      (as_int(y) ? x : y) = as_int(y) ? y : x;
+      is_plainer(y, x) ? x = y : y = x;
     }
   }
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) { require_equal(x, y, "shapes do not broadcast"); });
@@ -93,9 +104,9 @@ Expr Node::stretched(const Expr& given, const std::vector<Expr>& shape) {
   std::vector<Expr> dims = shape_of(given), named = dims;
   for (size_t d = 0; d < dims.size(); ++d) {
     const Expr& wanted = shape[shape.size() - dims.size() + d];
-    const bool is_named = wanted.is<Var>() && !dims[d].is<Var>() && !as_int(dims[d]) && !gives_way(dims[d], wanted);
-    if (is_named || gives_way(dims[d], wanted)) dims[d] = wanted;
-    if (is_named) named[d] = wanted;
+    const bool is_equal = is_plainer(wanted, dims[d]) && !as_int(wanted) && !gives_way(dims[d], wanted);
+    if (is_equal || gives_way(dims[d], wanted)) dims[d] = wanted;
+    if (is_equal) named[d] = wanted;
   }
   const bool is_same =
       std::ranges::equal(named, shape_of(given), [](const Expr& a, const Expr& b) { return structural_equal(a, b); });

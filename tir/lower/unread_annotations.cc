@@ -23,11 +23,11 @@ bool is_of_programs(std::string_view name) {
 
 // Does the same for a graph function. Codegen is an error where code is generated.
 bool is_of_graphs(std::string_view name) {
-  constexpr std::string_view kOwn[] = {attr_names::kGlobalSymbol,  attr_names::kEntryName,    attr_names::kForcePure,
-                                       attr_names::kOtherwise,     attr_names::kPrimitive,    attr_names::kInputNames,
-                                       attr_names::kOutputNames,   attr_names::kCodegen,      attr_names::kArenaBytes,
-                                       attr_names::kScheduledPart, attr_names::kRequireGrads, attr_names::kLowerBound,
-                                       attr_names::kUpperBound};
+  constexpr std::string_view kOwn[] = {
+      attr_names::kGlobalSymbol, attr_names::kEntryName,     attr_names::kForcePure,    attr_names::kOtherwise,
+      attr_names::kPrimitive,    attr_names::kInputNames,    attr_names::kOutputNames,  attr_names::kCodegen,
+      attr_names::kArenaBytes,   attr_names::kScheduledPart, attr_names::kRequireGrads, attr_names::kLowerBound,
+      attr_names::kUpperBound,   attr_names::kCaches,        attr_names::kUpdatedInputs};
   return std::ranges::find(kOwn, name) != std::end(kOwn);
 }
 

@@ -1,0 +1,164 @@
+#include "tools/generation.h"
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/printable.h"
+#include "support/whole_number.h"
+#include "tools/console.h"
+#include "tools/decoder.h"
+#include "tools/timing.h"
+
+namespace relaxc::tools {
+
+void GenerationOptions::add_to(CLI::App& app) {
+  CLI::Option* numbers = app.add_option("--tokens", prompt, "the prompt as numbers: 1,2,3")->delimiter(',');
+  CLI::Option* file = app.add_option("--vocabulary", vocabulary, "the file of the tokens' texts (docs/relaxc.md)")
+                          ->check(CLI::ExistingFile);
+  app.add_option("--text", text, "the prompt as text")->needs(file)->excludes(numbers);
+  app.add_option("--count", count, "the number of tokens to generate")
+      ->check(whole_number_in(0, kMostRuns))
+      ->capture_default_str();
+  CLI::Option* temperature =
+      app.add_option("--temperature", sampler.temperature,
+                     "draw tokens, more evenly the higher it is; 0: take the most likely one, always")
+          ->check(number_from(0))
+          ->capture_default_str();
+  app.add_option("--top-k", sampler.top_k, "draw among the K most likely tokens (0: all)")
+      ->needs(temperature)
+      ->check(whole_number_in(0, kMostRuns));
+  app.add_option("--seed", sampler.seed, "the seed of the draws: the same one gives the same tokens")
+      ->needs(temperature)
+      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
+  app.add_option("--stop", stops, "a token (number or text) that ends the text, repeatable")->allow_extra_args(false);
+  app.add_option("--past", caches, "PAST=PRESENT, an input and the output that is its next value, repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--input", inputs.named,
+                 "NAME=FILE or NAME=VALUE, an input that stays the same, such as an encoder's");
+  add_threads(app, threads);
+}
+
+namespace {
+
+std::optional<Vocabulary> vocabulary_of(const GenerationOptions& options) {
+  if (options.vocabulary.empty()) return std::nullopt;
+  if (!options.vocabulary.ends_with(".json")) return Vocabulary::read_lines(options.vocabulary);
+  if (options.read_json) return options.read_json(options.vocabulary);
+  fail({}, "'{}': this program reads a vocabulary with one token in each line; relaxc reads JSON",
+       printable(options.vocabulary));
+}
+
+// Returns the caches that flags name.
+std::map<std::string, std::string> named_caches(const GenerationOptions& options) {
+  std::map<std::string, std::string> result;
+  for (const std::string& text : options.caches) {
+    const auto [past, present] = parse_cache(text);
+    result.insert_or_assign(past, present);
+  }
+  return result;
+}
+
+void expect_in_range(int64_t token, std::optional<int64_t> size) {
+  if (size && token >= *size) fail({}, "token {} does not exist: the model has the tokens 0 to {}", token, *size - 1);
+}
+
+std::vector<int64_t> prompt_of(const GenerationOptions& options, const std::optional<Vocabulary>& vocabulary) {
+  if (!options.text.empty()) return vocabulary->encode(options.text);
+  auto number = [](const std::string& text) {
+    const std::optional<int64_t> token = whole_number(text);
+    if (!token) throw CLI::ValidationError(fmt::format("--tokens: '{}': expected a number from 0", text));
+    return *token;
+  };
+  std::vector<int64_t> tokens = map_each(options.prompt, number);
+  if (tokens.empty())
+    throw CLI::ValidationError("a text begins with a token: --tokens 1,2,3, or --vocabulary FILE --text \"...\"");
+  return tokens;
+}
+
+std::vector<int64_t> stops_of(const GenerationOptions& options, const std::optional<Vocabulary>& vocabulary) {
+  return map_each(options.stops, [&](const std::string& text) {
+    const int64_t* named = vocabulary ? vocabulary->find(text) : nullptr;
+    const std::optional<int64_t> number = named ? *named : whole_number(text);
+    if (!number)
+      fail({}, "--stop: '{}' is not a token: expected a number{}", printable(text),
+           vocabulary ? " or a text of the vocabulary" : "; texts need --vocabulary");
+    return *number;
+  });
+}
+
+// Returns the values of the inputs that are the same in each run.
+std::vector<vm::Value> constant_inputs(const vm::Function& function, const DecoderRoles& roles,
+                                       const GenerationOptions& options) {
+  const auto infos = map_each(roles.others, [&](size_t i) { return function.inputs[i]; });
+  const std::vector<WrittenValue> given = options.inputs.given(infos);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (given[i].text != "_" || given[i].open || given[i].tensor || given[i].value) continue;
+    fail({},
+         "input '{}' is neither the tokens nor attention_mask, position_ids or a cache with an output of its name; "
+         "give its value by --input, or the output that is its next value by --past '{}=OUTPUT'; the outputs are {}",
+         printable(to_string(infos[i])), printable(infos[i].name),
+         joined(function.outputs, [](const vm::ValueInfo& info) { return printable(to_string(info)); }));
+  }
+  return options.inputs.make(infos);
+}
+
+// Prints tokens as they come: their texts, or numbers that --tokens takes.
+class TokenPrinter {
+ public:
+  explicit TokenPrinter(const std::optional<Vocabulary>& vocabulary) : vocabulary_(vocabulary) {}
+  void print(int64_t token) {
+    if (vocabulary_) {
+      print_text(vocabulary_->text(token));
+    } else {
+      print_text(fmt::format("{}{}", is_first_ ? "" : ",", token));
+    }
+    is_first_ = false;
+    vm::flush(stdout);
+  }
+
+ private:
+  const std::optional<Vocabulary>& vocabulary_;
+  bool is_first_ = true;
+};
+
+std::string rate(int64_t tokens, double ms) {
+  return fmt::format("{} token{} in {:.1f} ms, {:.1f} tokens/s", tokens, tokens == 1 ? "" : "s", ms,
+                     static_cast<double>(tokens) * 1000 / std::max(ms, 1e-6));
+}
+
+}  // namespace
+
+void generate(const Program& program, const vm::Function& function, const GenerationOptions& options) {
+  const std::optional<Vocabulary> vocabulary = vocabulary_of(options);
+  const std::vector<int64_t> prompt = prompt_of(options, vocabulary), stops = stops_of(options, vocabulary);
+  const DecoderRoles roles = decoder_roles(program, function, named_caches(options));
+  Session session(program, {.threads = options.threads});
+  Decoder decoder(session, function, roles, constant_inputs(function, roles, options));
+  for (int64_t token : prompt) expect_in_range(token, decoder.vocabulary_size());
+  for (int64_t token : stops) expect_in_range(token, decoder.vocabulary_size());
+  if (!decoder.has_cache())
+    print_note("note: the model has no cache (past_key_values and present), so each step runs the whole text again\n");
+  Sampler sampler(options.sampler);
+  TokenPrinter printer(vocabulary);
+  const double start = now_ms();
+  std::vector<double> logits = decoder.append(prompt);
+  const double begin_of_steps = now_ms();
+  if (vocabulary) std::ranges::for_each(prompt, [&](int64_t token) { printer.print(token); });
+  int64_t steps = 0;
+  for (int64_t i = 0; i < options.count; ++i) {
+    const int64_t token = sampler.choose(logits);
+    if (std::ranges::count(stops, token)) break;
+    printer.print(token);
+    if (i + 1 == options.count) break;
+    logits = decoder.append(std::span(&token, 1));
+    ++steps;
+  }
+  print_text("\n");
+  print_note("prompt: {}\n", rate(std::ssize(prompt), begin_of_steps - start));
+  if (steps > 0) print_note("steps: {}\n", rate(steps, now_ms() - begin_of_steps));
+}
+
+}  // namespace relaxc::tools
