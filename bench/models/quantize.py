@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Writes networks that export.py exported in int8, in the forms that ONNX Runtime's own tool writes.
 
-usage: quantize.py DIR [NAME_FORM...]        (without: all of them; ./dev models runs it for resnet18_int8)
+usage: quantize.py DIR [NAME_FORM...] [--new] [--json]        (without names: all of them)
+       quantize.py DIR --list
 
-From DIR/NAME/ it makes DIR/NAME_FORM/, with the same inputs beside the model (their answers are those of the float
-model), and the static twin, if there is one. Ranges of activations are those for these inputs. The forms stand in
-quantized_forms.py.
+From DIR/NAME/ it makes DIR/NAME_FORM/: the model and, with symbolic dims and as static twin, what of the two is there.
+Beside it lie the same inputs, whose answers are those of the float model. Ranges of activations are those for these
+inputs. quantized_forms.py has the forms. --new leaves out what is there; for the benchmark, --json prints what there is
+then, --list all names.
 """
+import argparse
+import json
 import pathlib
 import shutil
 import sys
@@ -31,6 +35,7 @@ FORMS = {
     "qlinear": quantized_forms.qlinear,
     "dynamic": quantized_forms.dynamic,
 }
+MEASURED = {name: {"batch": 1, **({"sequence": 128} if "bert" in name else {})} for name in NETWORKS}
 NAMES = {f"{network}_{form}": (network, form) for network, forms in NETWORKS.items() for form in forms}
 
 
@@ -45,27 +50,54 @@ def quantize(source, target, form):
     result = FORMS[form](model, ranges_of(model, map(inputs_in, sets)))
     onnx.checker.check_model(result)
     target.mkdir(parents=True, exist_ok=True)
-    onnx.save(result, str(target / "model.onnx"))
     for folder in sets:
         shutil.copytree(folder, target / folder.name, dirs_exist_ok=True)
+    unfinished = target / "model.part"
+    onnx.save(result, str(unfinished))
+    unfinished.rename(target / "model.onnx")
     size = (target / "model.onnx").stat().st_size
     print(f"{target / 'model.onnx'}: {size / 1e6:.1f} MB, {len(result.graph.node)} nodes", file=sys.stderr)
 
 
+def quantize_twins(name, options):
+    """Returns descriptions of what is there then, as export.py does."""
+    network, form = NAMES[name]
+    for twin, folder in (("dynamic", ""), ("static", "static_1")):
+        source, target = options.directory / network / folder, options.directory / name / folder
+        model = target / "model.onnx"
+        if twin not in options.twins or not (source / "model.onnx").exists():
+            continue
+        if not (options.new and model.exists()):
+            quantize(source, target, form)
+        sets = [str(path) for path in sorted(target.glob("test_data_set_*"))]
+        yield {"name": name, "twin": twin, "sizes": MEASURED[network], "file": str(model), "sets": sets}
+
+
 def main():
-    if len(sys.argv) < 2 or any(name not in NAMES for name in sys.argv[2:]):
-        print(f"usage: quantize.py DIR [NAME...]; names: {', '.join(NAMES)}", file=sys.stderr)
-        return 2
-    directory = pathlib.Path(sys.argv[1])
-    for name in sys.argv[2:] or NAMES:
-        network, form = NAMES[name]
-        for twin in ("", "static_1"):
-            source = directory / network / twin
-            if (source / "model.onnx").exists():
-                quantize(source, directory / name / twin, form)
-            elif not twin:
-                print(f"{source}: no model.onnx; export.py makes it", file=sys.stderr)
-    return 0
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("directory", type=pathlib.Path)
+    arguments.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}")
+    arguments.add_argument("--twins", type=lambda text: text.split(","), default=["dynamic", "static"])
+    arguments.add_argument("--new", action="store_true")
+    arguments.add_argument("--json", action="store_true")
+    arguments.add_argument("--list", action="store_true")
+    options = arguments.parse_args()
+    if options.list:
+        print(json.dumps(list(NAMES)))
+        return 0
+    for name in options.names:
+        if name not in NAMES:
+            arguments.error(f"no network {name}; there are {', '.join(NAMES)}")
+    found, failed = [], 0
+    for name in options.names or NAMES:
+        twins = list(quantize_twins(name, options))
+        if not twins:
+            print(f"{options.directory / NAMES[name][0]}: no model.onnx; export.py makes it", file=sys.stderr)
+            failed = 1
+        found += twins
+    if options.json:
+        print(json.dumps(found))
+    return failed
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
 
 #include "tools/in_turn.h"
 #include "vm/error.h"
@@ -194,26 +193,25 @@ void OrtSession::set_inputs(std::vector<Tensor> inputs) {
   if (!has_bound_outputs_) release(output_values_);
 }
 
+Tensor OrtSession::copy_of(OrtHandle value, const char* name) const {
+  int is_tensor = 0;
+  call(kIsTensor, value, &is_tensor);
+  if (is_tensor == 0) throw RuntimeError(fmt::format("result '{}' is not a tensor", name));
+  OrtHandle info = nullptr;
+  call(kGetTensorTypeAndShape, value, &info);
+  std::optional<DType> dtype = dtype_of(info);
+  reinterpret_cast<void (*)(OrtHandle)>(functions_[kReleaseTensorTypeAndShapeInfo])(info);
+  if (!dtype) throw RuntimeError(fmt::format("result '{}' has an element type that is not supported", name));
+  void* data = nullptr;
+  call(kGetTensorMutableData, value, &data);
+  return Tensor::copy_of(shape_of(value), *dtype, data);
+}
+
 std::vector<Tensor> OrtSession::results() const {
   std::vector<OrtHandle> values(output_names_.size());
   run_into(values);
   std::vector<Tensor> results;
-  for (size_t i = 0; i < values.size(); ++i) {
-    int is_tensor = 0;
-    call(kIsTensor, values[i], &is_tensor);
-    if (is_tensor == 0) throw RuntimeError(fmt::format("result '{}' is not a tensor", output_names_[i]));
-    OrtHandle info = nullptr;
-    call(kGetTensorTypeAndShape, values[i], &info);
-    std::optional<DType> dtype = dtype_of(info);
-    reinterpret_cast<void (*)(OrtHandle)>(functions_[kReleaseTensorTypeAndShapeInfo])(info);
-    if (!dtype)
-      throw RuntimeError(fmt::format("result '{}' has an element type that is not supported", output_names_[i]));
-    void* data = nullptr;
-    call(kGetTensorMutableData, values[i], &data);
-    Tensor result(*dtype, shape_of(values[i]));
-    std::memcpy(result.raw(), data, static_cast<size_t>(result.bytes()));
-    results.push_back(std::move(result));
-  }
+  for (size_t i = 0; i < values.size(); ++i) results.push_back(copy_of(values[i], output_names_[i]));
   release(values);
   return results;
 }

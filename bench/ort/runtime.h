@@ -38,6 +38,7 @@ class OrtSession {
   template <class... Args>
   void call(size_t entry, Args... args) const;
   OrtHandle wrap(const Tensor& tensor) const;
+  Tensor copy_of(OrtHandle value, const char* name) const;
   std::vector<int64_t> shape_of(OrtHandle value) const;
   std::optional<DType> dtype_of(OrtHandle tensor_info) const;
   vm::ValueInfo input_info(size_t index, const char* name) const;
