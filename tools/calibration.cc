@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostRandom = 10'000;
 constexpr int64_t kRowsOfRun = 32;  // of a file with many samples, where the model takes any number
 
-void append(std::vector<Sample>& samples, std::vector<Sample> more) {
+void add_samples(std::vector<CalibrationSample>& samples, std::vector<CalibrationSample> more) {
   std::ranges::move(more, std::back_inserter(samples));
 }
 
-Tensor rows_of(const Tensor& tensor, int64_t begin, int64_t end) {
+Tensor cut_rows(const Tensor& tensor, int64_t begin, int64_t end) {
   std::vector<int64_t> shape = tensor.shape();
   const int64_t row = shape[0] == 0 ? 0 : tensor.bytes() / shape[0];
   shape[0] = end - begin;
@@ -38,7 +38,7 @@ std::vector<Tensor> runs_of(const Tensor& tensor, const vm::ValueInfo& input) {
   if (rows <= each || (declared > 0 && rows % declared != 0)) return {tensor};
   std::vector<Tensor> runs;
   for (int64_t begin = 0; begin < rows; begin += each)
-    runs.push_back(rows_of(tensor, begin, std::min(rows, begin + each)));
+    runs.push_back(cut_rows(tensor, begin, std::min(rows, begin + each)));
   return runs;
 }
 
@@ -47,7 +47,7 @@ class SampleReader {
  public:
   SampleReader(const std::vector<vm::ValueInfo>& inputs, const InputOptions& flags) : inputs_(inputs), flags_(flags) {}
 
-  std::vector<Sample> read(const std::string& path) const {
+  std::vector<CalibrationSample> read(const std::string& path) const {
     if (fs::is_directory(path)) return read_folder(path);
     if (!fs::exists(path)) fail({}, "--calibrate '{}': there is no such file or folder", path);
     if (path.ends_with(".npy") && inputs_.size() == 1) return read_rows(path);
@@ -57,9 +57,9 @@ class SampleReader {
   }
 
  private:
-  std::vector<Sample> read_folder(const std::string& path) const {
+  std::vector<CalibrationSample> read_folder(const std::string& path) const {
     if (fs::exists(path + "/input_0.pb")) {
-      Sample sample = read_inputs(path, inputs_);
+      CalibrationSample sample = read_inputs(path, inputs_);
       if (sample.size() != inputs_.size())
         fail({}, "--calibrate '{}': the folder has {} inputs, the model {}", path, sample.size(), inputs_.size());
       return {std::move(sample)};
@@ -76,16 +76,16 @@ class SampleReader {
       fail({},
            "--calibrate '{}': the folder has no samples: expected input_0.pb, folders with it, .npz, .npy or images",
            path);
-    std::vector<Sample> samples;
-    for (const std::string& entry : entries) append(samples, read(entry));
+    std::vector<CalibrationSample> samples;
+    for (const std::string& entry : entries) add_samples(samples, read(entry));
     return samples;
   }
 
-  std::vector<Sample> read_rows(const std::string& path) const {
+  std::vector<CalibrationSample> read_rows(const std::string& path) const {
     std::vector<std::string> notes;
     const vm::ValueInfo& input = inputs_[0];
     Tensor tensor = with_compile_errors({}, [&] { return read_npy(path, input.dtype, &notes); });
-    std::vector<Sample> samples;
+    std::vector<CalibrationSample> samples;
     for (const Tensor& run : runs_of(tensor, input))
       samples.push_back(flags_.make(inputs_, {written_value(vm::Value(run))}, samples.empty() ? &notes : nullptr));
     for (const std::string& note : notes) print_note("note: {}\n", note);
@@ -127,10 +127,10 @@ void CalibrationOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-std::vector<Sample> CalibrationOptions::samples(const std::vector<vm::ValueInfo>& inputs,
-                                                const InputOptions& flags) const {
-  std::vector<Sample> samples;
-  for (const std::string& path : paths) append(samples, SampleReader(inputs, flags).read(path));
+std::vector<CalibrationSample> CalibrationOptions::samples(const std::vector<vm::ValueInfo>& inputs,
+                                                           const InputOptions& flags) const {
+  std::vector<CalibrationSample> samples;
+  for (const std::string& path : paths) add_samples(samples, SampleReader(inputs, flags).read(path));
   InputOptions drawn = flags;
   for (int64_t i = 0; i < random; ++i, ++drawn.seed) samples.push_back(drawn.make(inputs));
   return samples;

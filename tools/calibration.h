@@ -12,7 +12,7 @@
 namespace relaxc::tools {
 
 // The inputs of one run.
-using Sample = std::vector<vm::Value>;
+using CalibrationSample = std::vector<vm::Value>;
 
 struct CalibrationOptions {
   std::vector<std::string> paths;  // files and folders
@@ -22,7 +22,7 @@ struct CalibrationOptions {
   bool has_samples() const { return !paths.empty() || random > 0; }
   // Reads or makes the samples. A folder holds input_0.pb ..., folders of such, or a file for each sample. A .npy file
   // with more rows than one run takes is cut. `flags` give inputs that are the same for all samples.
-  std::vector<Sample> samples(const std::vector<vm::ValueInfo>& inputs, const InputOptions& flags) const;
+  std::vector<CalibrationSample> samples(const std::vector<vm::ValueInfo>& inputs, const InputOptions& flags) const;
 };
 
 // Collects the ranges of values over several runs.

@@ -59,7 +59,7 @@ class RunningModel {
   RunningModel(const std::string& name, const std::string& bytes, const QuantizeOptions& options)
       : program_(load(name, bytes, options)), session_(program_, {.threads = options.threads}) {}
   const std::vector<vm::ValueInfo>& inputs() const { return program_.inputs(); }
-  std::vector<NamedValue> run(const Sample& sample) {
+  std::vector<NamedValue> run(const CalibrationSample& sample) {
     return flat_results(session_.run_values(sample), program_.outputs());
   }
 
@@ -112,6 +112,16 @@ class ResultError {
   int64_t rows_ = 0, same_ = 0;
 };
 
+// Names the model in the errors of work().
+template <class Work>
+auto with_place_of(const std::string& model, Work&& work) {
+  try {
+    return work();
+  } catch (const CompileError& error) {
+    throw CompileError(with_place(error.diagnostics(), span_of_file(model)));
+  }
+}
+
 class Quantizer {
  public:
   explicit Quantizer(const QuantizeOptions& options) : options_(options), settings_(options.settings()) {}
@@ -119,7 +129,7 @@ class Quantizer {
   int run() {
     model_ = read_model_case(options_.model).model;
     if (options_.calibration.has_samples()) run_floats();
-    result_ = with_place_of_model([&] { return quantize_model(model_, settings_, meter_.ranges()); });
+    result_ = with_place_of(options_.model, [&] { return quantize_model(model_, settings_, meter_.ranges()); });
     vm::write_file(options_.output, result_.model);
     print_nodes();
     print_sizes();
@@ -128,25 +138,16 @@ class Quantizer {
   }
 
  private:
-  template <class Work>
-  auto with_place_of_model(Work&& work) {
-    try {
-      return work();
-    } catch (const CompileError& error) {
-      throw CompileError(with_place(error.diagnostics(), span_of_file(options_.model)));
-    }
-  }
-
   // Runs the float model on all samples: for the ranges of its values, and for its results.
   void run_floats() {
     std::vector<std::string> values;
     if (settings_.kind == Quantization::kStatic)
-      values = with_place_of_model([&] { return values_to_measure(model_, settings_); });
+      values = with_place_of(options_.model, [&] { return values_to_measure(model_, settings_); });
     RunningModel floats(options_.model, with_outputs(model_, values), options_);
     const size_t count = outputs_of_onnx(model_).size();
     samples_ = options_.calibration.samples(floats.inputs(), options_.inputs);
     const std::set<std::string> measured(values.begin(), values.end());
-    for (const Sample& sample : samples_) {
+    for (const CalibrationSample& sample : samples_) {
       for (size_t i = 0; i < sample.size(); ++i) measure(measured, floats.inputs()[i].name, sample[i]);
       std::vector<NamedValue> results = floats.run(sample);
       for (const NamedValue& result : results) measure(measured, result.name, result.value);
@@ -200,7 +201,7 @@ class Quantizer {
   const QuantizeOptions& options_;
   const QuantizeSettings settings_;
   std::string model_;
-  std::vector<Sample> samples_;
+  std::vector<CalibrationSample> samples_;
   std::vector<std::vector<NamedValue>> expected_;  // the float model's results of each sample
   RangeMeter meter_{options_.calibration.percentile};
   QuantizedModel result_;

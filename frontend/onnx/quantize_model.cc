@@ -69,7 +69,7 @@ class QuantizedWriter {
   // The names of a weight in integers, of its scales, and of the float32 that DequantizeLinear makes of both.
   struct WrittenWeight {
     std::string integers, scales, real;
-    Tensor scale_values;
+    std::optional<Tensor> scale_values = {};
   };
   const WrittenWeight& write_weight(const std::string& name, const Tensor& weight, const ScaleGroups& groups) {
     WrittenWeight& written = weights_[{name, groups.axis.value_or(-1), groups.block}];
@@ -182,8 +182,8 @@ class StaticWriter : public QuantizedWriter {
     const Tensor* bias = node.input_size() > 2 ? graph_.constant(node.input(2)) : nullptr;
     if (!bias || bias->dtype() != kFloat32 || bias->ndim() != 1) return;
     const double of_activation = scale_of(plan_.values.at(node.input(0)));
-    Tensor scales = Tensor::empty(weight.scale_values.shape(), kFloat32);
-    for (int64_t i = 0; i < scales.size(); ++i) scales.set_double(i, of_activation * weight.scale_values.as_double(i));
+    Tensor scales = Tensor::empty(weight.scale_values->shape(), kFloat32);
+    for (int64_t i = 0; i < scales.size(); ++i) scales.set_double(i, of_activation * weight.scale_values->as_double(i));
     if (scales.ndim() > 0 && scales.size() != bias->size()) return;
     const std::optional<Tensor> integers = quantize_bias(*bias, scales);
     if (!integers) return;  // it stays in float32
