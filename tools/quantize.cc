@@ -195,7 +195,8 @@ class Quantizer {
       }
     }
     for (const auto& [name, error] : errors)
-      print_message("'{}' in {} runs: {}\n", printable(name), samples_.size(), error.text());
+      print_message("'{}' in {} {}: {}\n", printable(name), samples_.size(), samples_.size() == 1 ? "run" : "runs",
+                    error.text());
   }
 
   const QuantizeOptions& options_;

@@ -32,7 +32,12 @@ class Planner {
  public:
   Planner(const QuantizationGraph& graph, const QuantizeSettings& settings,
           const std::map<std::string, ValueRange>* ranges)
-      : graph_(graph), settings_(settings), ranges_(ranges), nodes_(graph.nodes()) {}
+      : graph_(graph), settings_(settings), ranges_(ranges), nodes_(graph.nodes()) {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const Follower* row = follower(i);
+      if (row && row->has_scale_of_input) moved_from_[nodes_[i].output(0)] = nodes_[i].input(0);
+    }
+  }
 
   QuantizationPlan plan() {
     for (size_t i = nodes_.size(); i-- > 0;) find_demand(i);
@@ -41,7 +46,7 @@ class Planner {
       const bool is_of_floats =
           std::ranges::any_of(nodes_[i].output(), [&](const std::string& name) { return graph_.is_float(name); });
       if (!why.empty() && is_of_floats && !absorbed_.contains(i))
-        plan_.left.push_back({graph_.name_of(i), nodes_[i].op_type(), why});
+        plan_.left.push_back({graph_.name_of(i), nodes_[i].op_type(), why, is_product(nodes_[i])});
     }
     for (const auto& [node, weight] : plan_.quantized) {
       for (const std::string& name : operands(node)) want(name);
@@ -75,8 +80,9 @@ class Planner {
     for (const std::string& name : operands(node)) demanded_.insert(name);
   }
 
-  std::string why_unusable(const std::string& name) const {
+  std::string why_unusable(const std::string& value) const {
     if (!ranges_) return "";
+    const std::string name = source_of(value);
     const ValueRange* range = find_value(*ranges_, name);
     if (!range) return fmt::format("no range of '{}' was measured", name);
     if (!std::isfinite(range->low) || !std::isfinite(range->high))
@@ -152,16 +158,15 @@ class Planner {
     return is_around_zero ? reader : std::nullopt;
   }
 
-  void want(const std::string& name) {
-    if (plan_.values.contains(name)) return;
-    std::string& scale_of = plan_.values[name];
-    scale_of = name;
-    for (const auto& [node, weight] : plan_.quantized) {
-      const Follower* row = follower(node);
-      if (!row || !row->has_scale_of_input || nodes_[node].output(0) != name) continue;
-      want(nodes_[node].input(0));
-      plan_.values[name] = plan_.values[nodes_[node].input(0)];
+  void want(const std::string& name) { plan_.values[name] = source_of(name); }
+
+  // Returns the value whose elements this one has, in another order or shape, and whose range it therefore has.
+  std::string source_of(std::string name) const {
+    for (const std::string* from = find_value(moved_from_, name); from; from = find_value(moved_from_, name)) {
+      if (graph_.constant(*from)) break;
+      name = *from;
     }
+    return name;
   }
 
   void drop_limits() {
@@ -177,6 +182,7 @@ class Planner {
   const QuantizeSettings& settings_;
   const std::map<std::string, ValueRange>* ranges_;
   const std::vector<onnx::NodeProto>& nodes_;
+  std::map<std::string, std::string> moved_from_;  // values that an operator takes from its first operand
   std::set<std::string> demanded_, supplied_;
   std::set<size_t> absorbed_;  // belong to the product before them
   QuantizationPlan plan_;

@@ -60,9 +60,7 @@ class QuantizedWriter {
   void leave(size_t node, const std::string& why) {
     const onnx::NodeProto& proto = graph_.nodes()[node];
     graph_.add_copy(proto);
-    const bool is_of_floats =
-        std::ranges::any_of(proto.output(), [&](const std::string& name) { return graph_.is_float(name); });
-    if (is_of_floats) result_.left.push_back({graph_.name_of(node), proto.op_type(), why});
+    if (is_product(proto)) result_.left.push_back({graph_.name_of(node), proto.op_type(), why, true});
   }
   void need_opset(int64_t opset) { opset_ = std::max(opset_, opset); }
 
@@ -97,9 +95,7 @@ class QuantizedWriter {
   [[noreturn]] void fail_without_nodes() const {
     std::vector<std::string> reasons;
     for (const FloatNode& node : result_.left) {
-      onnx::NodeProto proto;
-      proto.set_op_type(node.op_type), proto.add_input(), proto.add_input();
-      if (is_product(proto)) reasons.push_back(fmt::format("'{}' ({}): {}", node.node, node.op_type, node.why));
+      if (node.is_product) reasons.push_back(fmt::format("'{}' ({}): {}", node.node, node.op_type, node.why));
     }
     if (reasons.empty()) fail({}, "the model has nothing to quantize: expected a Conv, MatMul or Gemm");
     if (reasons.size() > 5) reasons.resize(5), reasons.emplace_back("...");
@@ -224,7 +220,7 @@ class DynamicWriter : public QuantizedWriter {
   std::string why_not(size_t node) const {
     if (is_skipped(graph_, node, settings_)) return "skipped";
     const onnx::NodeProto& proto = graph_.nodes()[node];
-    if (!is_product(proto)) return "its operator computes in floats";
+    if (!is_product(proto)) return "no product";
     if (proto.op_type() != "MatMul" && proto.op_type() != "Gemm")
       return "convolutions are quantized with ranges only: --calibrate or --random";
     const WeightOrReason found = weight_of(graph_, proto);
@@ -299,7 +295,7 @@ class WeightsWriter : public QuantizedWriter {
   void write_node(size_t node) override {
     const onnx::NodeProto& proto = graph_.nodes()[node];
     if (is_skipped(graph_, node, settings_)) return leave(node, "skipped");
-    if (!is_product(proto)) return leave(node, "it has no weight of a product");
+    if (!is_product(proto)) return leave(node, "no product");
     const WeightOrReason found = weight_of(graph_, proto);
     if (!found.weight) return leave(node, found.why);
     count(node);

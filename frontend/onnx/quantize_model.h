@@ -27,9 +27,10 @@ struct QuantizeSettings {
 struct ValueRange {
   double low = 0, high = 0;
 };
-// A node of floats that was not quantized.
+// A node that stays in floats: of kStatic any that gives floats, else a product.
 struct FloatNode {
   std::string node, op_type, why;
+  bool is_product = false;  // Conv, ConvTranspose, Gemm or MatMul
 };
 struct QuantizedModel {
   std::string model;                    // the bytes of the message
