@@ -112,12 +112,13 @@ class Planner {
       if (!unusable.empty()) return unusable;
     }
     const size_t last = behind_bias(node);
-    const std::string& result = nodes_[last].output(0);
+    const std::optional<size_t> limit = limit_of(node);
+    const std::string& result = nodes_[limit.value_or(last)].output(0);
     if (row && !why_unusable(result).empty()) return why_unusable(result);
     plan_.quantized[node] = row ? std::nullopt : weight_of(graph_, nodes_[node]).weight;
     if (last != node) absorbed_.insert(last);
-    supplied_.insert(result);
-    if (const auto limit = limit_of(node)) supplied_.insert(nodes_[*limit].output(0)), absorbed_.insert(*limit);
+    if (limit) absorbed_.insert(*limit);
+    supplied_.insert({nodes_[last].output(0), result});
     return "";
   }
 

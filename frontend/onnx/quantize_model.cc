@@ -34,6 +34,12 @@ Tensor scalar_tensor(double value, DType dtype) {
   return tensor;
 }
 
+Tensor zeros(const std::vector<int64_t>& shape) {
+  Tensor tensor = Tensor::empty(shape, DType::int_(8));
+  std::fill_n(tensor.data<int8_t>(), tensor.size(), int8_t{0});
+  return tensor;
+}
+
 // Writes the quantized graph node by node; each form is a derived class.
 class QuantizedWriter {
  public:
@@ -76,7 +82,11 @@ class QuantizedWriter {
     written = {graph_.add_constant(name + "_quantized", quantized.integers),
                graph_.add_constant(name + "_scale", quantized.scales), graph_.new_name(name + "_dequantized"),
                quantized.scales};
-    onnx::NodeProto& node = graph_.add_node("DequantizeLinear", {written.integers, written.scales}, written.real);
+    std::vector<std::string> inputs = {written.integers, written.scales};
+    // ONNX Runtime's QGemm refuses weights without zero points.
+    if (settings_.weight_bits == 8 && groups.block == 0)
+      inputs.push_back(graph_.add_constant(name + "_zero_point", zeros(quantized.scales.shape())));
+    onnx::NodeProto& node = graph_.add_node("DequantizeLinear", inputs, written.real);
     if (groups.axis) set_int_attribute(node, "axis", *groups.axis);
     if (groups.block != 0) set_int_attribute(node, "block_size", groups.block);
     need_opset(groups.block != 0 || settings_.weight_bits < 8 ? kBlockOpset : kChannelOpset);
