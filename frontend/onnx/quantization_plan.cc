@@ -16,15 +16,26 @@ constexpr double kGreatestElement = 1e9;
 // An operator between products that can pass integers on.
 struct Follower {
   const char* op_type;
-  int operands;             // that are quantized; 0: all
-  bool has_scale_of_input;  // its results are elements of the first operand
+  int operands;                     // that are quantized; 0: all
+  bool has_scale_of_input = false;  // its results are elements of the first operand
+  bool takes_floats = false;        // some of its operands may be quantized for it alone
 };
 constexpr Follower kFollowers[] = {
-    {"Add", 2, false},         {"Mul", 2, false},    {"Concat", 0, false},
-    {"AveragePool", 1, false}, {"Relu", 1, false},   {"GlobalAveragePool", 1, false},
-    {"Clip", 1, false},        {"MaxPool", 1, true}, {"Reshape", 1, true},
-    {"Transpose", 1, true},    {"Flatten", 1, true}, {"Squeeze", 1, true},
-    {"Unsqueeze", 1, true},    {"Slice", 1, true},   {"DepthToSpace", 1, true},
+    {"Add", 2},
+    {"Mul", 2},
+    {"Concat", 0, false, true},
+    {"Relu", 1},
+    {"Clip", 1},
+    {"AveragePool", 1},
+    {"GlobalAveragePool", 1},
+    {"MaxPool", 1, true},
+    {"Reshape", 1, true},
+    {"Transpose", 1, true},
+    {"Flatten", 1, true},
+    {"Squeeze", 1, true},
+    {"Unsqueeze", 1, true},
+    {"Slice", 1, true},
+    {"DepthToSpace", 1, true},
     {"SpaceToDepth", 1, true},
 };
 
@@ -76,8 +87,12 @@ class Planner {
   // Marks what would be read in integers, if everything before it computed in integers.
   void find_demand(size_t node) {
     const bool is_follower = follower(node) && demanded_.contains(nodes_[node].output(0));
-    if (is_skipped(graph_, node, settings_) || !(is_follower || why_no_product(node).empty())) return;
-    for (const std::string& name : operands(node)) demanded_.insert(name);
+    const bool is_product = why_no_product(node).empty();
+    if (is_skipped(graph_, node, settings_) || !(is_follower || is_product)) return;
+    for (const std::string& name : operands(node)) {
+      demanded_.insert(name);
+      if (is_product) supplied_.insert(name);
+    }
   }
 
   std::string why_unusable(const std::string& value) const {
@@ -126,8 +141,9 @@ class Planner {
     if (absorbed_.contains(node)) return "part of the node before it";
     if (!demanded_.contains(nodes_[node].output(0))) return "its result is read in floats";
     const std::vector<std::string> names = operands(node);
-    auto is_supplied = [&](const std::string& name) { return supplied_.contains(name); };
-    return std::ranges::any_of(names, is_supplied) ? "" : "its operands are floats";
+    const auto count = std::ranges::count_if(names, [&](const std::string& name) { return supplied_.contains(name); });
+    const bool is_enough = follower(node)->takes_floats ? count > 0 : count > 0 && count == std::ssize(names);
+    return is_enough ? "" : "its operands are floats";
   }
 
   // Returns the Add of a constant that alone reads the product of a MatMul, else the node itself: the sum is quantized,
@@ -184,8 +200,9 @@ class Planner {
   const std::map<std::string, ValueRange>* ranges_;
   const std::vector<onnx::NodeProto>& nodes_;
   std::map<std::string, std::string> moved_from_;  // values that an operator takes from its first operand
-  std::set<std::string> demanded_, supplied_;
-  std::set<size_t> absorbed_;  // belong to the product before them
+  std::set<std::string> demanded_;                 // what would be read in integers, if all before it computed in them
+  std::set<std::string> supplied_;                 // what exists in integers
+  std::set<size_t> absorbed_;                      // belong to the product before them
   QuantizationPlan plan_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/quantize_model.h"
 #include "frontend/onnx/reduce.h"
+#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tests/folder.h"
@@ -12,6 +13,7 @@
 #include "tests/patterns.h"
 #include "tests/relaxc_command.h"
 #include "tools/compare.h"
+#include "vm/npy.h"
 
 #include "tests/catch.h"  // last
 
@@ -255,6 +257,62 @@ TEST_CASE("relaxc quantize makes a network of integers and tells its error", "[q
   const test::Outcome cut = run_relaxc({"quantize", model, "-o", folder.at("cut.onnx"), "--calibrate",
                                         kDigits + "/test_data_set_0", "--percentile", "50"});
   CHECK(test::matches(cut.out, "relative RMS error 0\\.0").empty());
+}
+
+TEST_CASE("samples come from files with many rows, and from folders", "[quantize]") {
+  const test::Folder folder("quantize_samples");
+  OnnxModel model;
+  model.input("x", kFloat32, "2,12").output("y").constant("w", steps({12, 4}, 127, 1.0 / 64));
+  model.node("MatMul", "x w", "y");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  std::filesystem::create_directories(folder.at("samples/set"));
+  write_npy(folder.at("samples/a.npy"), steps({6, 12}, 100, 1.0 / 16));
+  write_npy(folder.at("samples/b.npy"), steps({2, 12}, 100, 1.0 / 16));
+  write_tensor_pb(folder.at("samples/set/input_0.pb"), steps({2, 12}, 100, 1.0 / 16), "x");
+  auto runs = [&](const std::string& path) {
+    const test::Outcome outcome =
+        run_relaxc({"quantize", file, "-o", folder.at("q.onnx"), "--calibrate", folder.at(path), "--random", "1"});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return test::matches(outcome.out, "'y' in ([0-9]+) runs").at(0).at(1);
+  };
+  CHECK(runs("samples/a.npy") == "4");
+  CHECK(runs("samples/set") == "2");
+  CHECK(runs("samples") == "6");
+}
+
+TEST_CASE("large values of Constant nodes are read", "[quantize]") {
+  const test::Folder folder("quantize_constants");
+  const Tensor weight = steps({64, 32}, 127, 1.0 / 64);
+  OnnxModel model;
+  model.input("x", kFloat32, "n,64").output("y");
+  onnx::AttributeProto& value = *model.node("Constant", "", "w").add_attribute();
+  value.set_name("value"), value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(onnx::TensorProto::FLOAT);
+  value.mutable_t()->add_dims(64), value.mutable_t()->add_dims(32);
+  value.mutable_t()->set_raw_data(weight.raw(), static_cast<size_t>(weight.bytes()));
+  model.node("MatMul", "x w", "y");
+  const std::string bytes = model.proto().SerializeAsString();
+  const std::string read = read_model_case(folder.write("model.onnx", bytes)).model;
+  const QuantizedModel quantized = quantize_model(read, {.kind = Quantization::kWeights});
+  CHECK(operators_of(quantized.model) == "DequantizeLinear MatMul");
+  CHECK(difference(bytes, quantized.model, {steps({2, 64}, 100, 1.0 / 16)}) == "");
+}
+
+TEST_CASE("a gate in floats is not quantized for a product", "[quantize]") {
+  const std::string model = test::read_onnx_text(R"(
+<ir_version: 8, opset_import: ["": 18]>
+test (float[n, 2] x) => (float[n, 2] y) {
+  w = Constant <value = float[2, 2] {1, -1, 0.5, 2}> ()
+  a = MatMul (x, w)
+  gate = Sigmoid (a)
+  b = Mul (a, gate)
+  y = MatMul (b, w)
+}
+)",
+                                                 "test")
+                                .SerializeAsString();
+  CHECK(values_to_measure(model, {}) == std::vector<std::string>{"b", "x"});
 }
 
 TEST_CASE("wrong uses of relaxc quantize are named", "[quantize]") {
