@@ -128,6 +128,7 @@ int run(int argc, char** argv) {
   add_text(app, exit_code);
   add_view(app, exit_code);
   add_compare(app, exit_code);
+  add_quantize(app, exit_code);
   add_cache(app, exit_code);
   add_help(app);
   add_manual(app);

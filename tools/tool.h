@@ -92,6 +92,7 @@ void add_reduce(CLI::App& app, int& exit_code);
 void add_debug(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
+void add_quantize(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
 void add_view(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);

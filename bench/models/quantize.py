@@ -1,110 +1,104 @@
 #!/usr/bin/env python3
-"""Writes an image network in int8, as post-training quantization does, with DequantizeLinear and QuantizeLinear nodes.
+"""Writes networks that export.py exported in int8, in the forms that ONNX Runtime's own tool writes.
 
-usage: quantize.py FLOAT_MODEL.onnx INT8_MODEL.onnx        (./dev models runs it for ResNet-18)
+usage: quantize.py DIR [NAME_FORM...] [--new] [--json]        (without names: all of them)
+       quantize.py DIR --list
 
-Weights of Conv and Gemm get one scale per output channel. Their inputs get a scale and a zero point from the values that
-they have for the data set beside the model, and everything that reads such a tensor reads the quantized one. Biases and
-sums stay in float32.
+From DIR/NAME/ it makes DIR/NAME_FORM/: the model and, with symbolic dims and as static twin, what of the two is there.
+Beside it lie the same inputs, whose answers are those of the float model. Ranges of activations are those for these
+inputs. quantized_forms.py has the forms. --new leaves out what is there; for the benchmark, --json prints what there is
+then, --list all names.
 """
+import argparse
+import json
 import pathlib
+import shutil
 import sys
 
-import numpy
 import onnx
-import torch
-from onnx import helper, numpy_helper
-from torch.nn import functional
+from onnx import TensorProto
 
-PRODUCTS = ("Conv", "Gemm")
+import quantized_forms
+from evaluate import ranges_of, tensor_of
 
-
-def attributes(node):
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
-
-
-def pads(a):
-    top, left, bottom, right = a.get("pads", [0, 0, 0, 0])
-    return left, right, top, bottom
-
-
-def conv(a, x, weight, bias=None):
-    return functional.conv2d(functional.pad(x, pads(a)), weight, bias, a["strides"], 0, a["dilations"], a["group"])
-
-
-OPERATORS = {
-    "Conv": conv,
-    "Gemm": lambda a, x, weight, bias: x @ (weight.T if a.get("transB") else weight) + bias,
-    "Relu": lambda a, x: torch.relu(x),
-    "Add": lambda a, x, y: x + y,
-    "MaxPool": lambda a, x: functional.max_pool2d(
-        functional.pad(x, pads(a), value=-torch.inf), a["kernel_shape"], a["strides"]),
-    "GlobalAveragePool": lambda a, x: x.mean((2, 3), keepdim=True),
-    "Flatten": lambda a, x: x.flatten(1),
+NETWORKS = {
+    "resnet18": ("int8", "qdq", "qdq_s8", "qlinear"),
+    "resnet50": ("qdq", "qdq_s8", "qlinear"),
+    "mobilenet_v2": ("qdq", "qdq_s8", "qlinear"),
+    "bert": ("qdq", "dynamic"),
+    "bert_base": ("qdq", "dynamic"),
 }
+FORMS = {
+    "int8": quantized_forms.products_only,
+    "qdq": lambda model, ranges: quantized_forms.qdq(model, ranges, "uint8"),
+    "qdq_s8": lambda model, ranges: quantized_forms.qdq(model, ranges, "int8"),
+    "qlinear": quantized_forms.qlinear,
+    "dynamic": quantized_forms.dynamic,
+}
+MEASURED = {name: {"batch": 1, **({"sequence": 128} if "bert" in name else {})} for name in NETWORKS}
+NAMES = {f"{network}_{form}": (network, form) for network, forms in NETWORKS.items() for form in forms}
 
 
-def values_of(model, image):
-    values = {i.name: torch.tensor(numpy_helper.to_array(i)) for i in model.graph.initializer}
-    values[model.graph.input[0].name] = image
-    for node in model.graph.node:
-        values[node.output[0]] = OPERATORS[node.op_type](attributes(node), *(values[name] for name in node.input))
-    return values
+def inputs_in(folder):
+    files = sorted(folder.glob("input_*.pb"))
+    return [tensor_of(TensorProto.FromString(file.read_bytes())) for file in files]
 
 
-def quantized(model, values):
-    weights = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
-    nodes, initializers, replaced = [], [], {}
+def quantize(source, target, form):
+    sets = sorted(source.glob("test_data_set_*"))
+    model = onnx.load(str(source / "model.onnx"))
+    result = FORMS[form](model, ranges_of(model, map(inputs_in, sets)))
+    onnx.checker.check_model(result)
+    target.mkdir(parents=True, exist_ok=True)
+    for folder in sets:
+        shutil.copytree(folder, target / folder.name, dirs_exist_ok=True)
+    unfinished = target / "model.part"
+    onnx.save(result, str(unfinished))
+    unfinished.rename(target / "model.onnx")
+    size = (target / "model.onnx").stat().st_size
+    print(f"{target / 'model.onnx'}: {size / 1e6:.1f} MB, {len(result.graph.node)} nodes", file=sys.stderr)
 
-    def constant(name, value, dtype):
-        initializers.append(numpy_helper.from_array(numpy.asarray(value, dtype), name))
-        return name
 
-    def pair(name):
-        """Returns the name of the tensor, quantized and dequantized."""
-        if name not in replaced:
-            low, high = min(float(values[name].min()), 0.0), max(float(values[name].max()), 0.0)
-            scale = constant(name + "_scale", (high - low) / 255, "float32")
-            zero = constant(name + "_zero", round(-low / (high - low) * 255), "uint8")
-            nodes.append(helper.make_node("QuantizeLinear", [name, scale, zero], [name + "_int8"]))
-            nodes.append(helper.make_node("DequantizeLinear", [name + "_int8", scale, zero], [name + "_real"]))
-            replaced[name] = name + "_real"
-        return replaced[name]
-
-    def weight(name, axis):
-        w = weights[name]
-        scales = numpy.abs(w).max(tuple(d for d in range(w.ndim) if d != axis), keepdims=True) / 127
-        integers = constant(name + "_int8", numpy.round(w / scales), "int8")
-        scale = constant(name + "_scale", scales.ravel(), "float32")
-        nodes.append(helper.make_node("DequantizeLinear", [integers, scale], [name + "_real"], axis=axis))
-        return name + "_real"
-
-    for node in model.graph.node:
-        inputs = [replaced.get(name, name) for name in node.input]
-        if node.op_type in PRODUCTS:
-            axis = 0 if node.op_type == "Conv" or attributes(node).get("transB") else 1
-            inputs = [pair(node.input[0]), weight(node.input[1], axis), *node.input[2:]]
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        del copy.input[:]
-        copy.input.extend(inputs)
-        nodes.append(copy)
-    used = {name for node in nodes for name in node.input}
-    initializers += [i for i in model.graph.initializer if i.name in used]
-    graph = helper.make_graph(nodes, "int8", model.graph.input, model.graph.output, initializers)
-    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+def quantize_twins(name, options):
+    """Returns descriptions of what is there then, as export.py does."""
+    network, form = NAMES[name]
+    for twin, folder in (("dynamic", ""), ("static", "static_1")):
+        source, target = options.directory / network / folder, options.directory / name / folder
+        model = target / "model.onnx"
+        if twin not in options.twins or not (source / "model.onnx").exists():
+            continue
+        if not (options.new and model.exists()):
+            quantize(source, target, form)
+        sets = [str(path) for path in sorted(target.glob("test_data_set_*"))]
+        yield {"name": name, "twin": twin, "sizes": MEASURED[network], "file": str(model), "sets": sets}
 
 
 def main():
-    source, target = map(pathlib.Path, sys.argv[1:])
-    model = onnx.load(str(source))
-    tensor = onnx.TensorProto.FromString((source.parent / "test_data_set_2" / "input_0.pb").read_bytes())
-    with torch.no_grad():
-        result = quantized(model, values_of(model, torch.tensor(numpy_helper.to_array(tensor))))
-    onnx.checker.check_model(result)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(result, str(target))
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("directory", type=pathlib.Path)
+    arguments.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}")
+    arguments.add_argument("--twins", type=lambda text: text.split(","), default=["dynamic", "static"])
+    arguments.add_argument("--new", action="store_true")
+    arguments.add_argument("--json", action="store_true")
+    arguments.add_argument("--list", action="store_true")
+    options = arguments.parse_args()
+    if options.list:
+        print(json.dumps(list(NAMES)))
+        return 0
+    for name in options.names:
+        if name not in NAMES:
+            arguments.error(f"no network {name}; there are {', '.join(NAMES)}")
+    found, failed = [], 0
+    for name in options.names or NAMES:
+        twins = list(quantize_twins(name, options))
+        if not twins:
+            print(f"{options.directory / NAMES[name][0]}: no model.onnx; export.py makes it", file=sys.stderr)
+            failed = 1
+        found += twins
+    if options.json:
+        print(json.dumps(found))
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

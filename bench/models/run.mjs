@@ -8,7 +8,8 @@
 //
 // --plot: draws the ratios of the networks (plot.mjs), those of this run or, with --from, of an earlier run's --json.
 // --trees: the forests of bench/trees/export.py, at three batch sizes each. --check: measures nothing; compares results
-// with torch's at the sizes that were exported, and those on one thread with those on two.
+// with torch's at the sizes that were exported (those of quantized networks in comparison with ONNX Runtime's), and those on one thread
+// with those on two.
 //
 // Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds, the worst
 // last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`, the
@@ -25,9 +26,13 @@ import { svgOf } from './plot.mjs';
 
 const kForests = ['boosted', 'boosted_classes', 'xgboost', 'leafwise', 'forest', 'forest_classes'];
 const kForestBatches = [1, 100, 10000];
-const kQuantized = 'resnet18_int8'; // of quantize.py
+// The errors of quantized networks, relative to the norm of the float model's result: at most so many times that of ONNX
+// Runtime, and so much.
+const kMoreError = 1.25;
+const kMostError = 0.5;
+const kAnyDifference = ['--rtol', '0', '--atol', '1e30'];
 const kTolerance = ['--rtol', '1e-3', '--atol', '1e-3'];
-const kExport = join(dirname(fileURLToPath(import.meta.url)), 'export.py');
+const kHere = dirname(fileURLToPath(import.meta.url));
 
 const { values: options } = parseArgs({
   options: {
@@ -89,24 +94,31 @@ function* forests() {
   }
 }
 
-const exported = async (args) => lastLine((await run('/usr/bin/python3', [kExport, options.models, ...args])).stdout);
+async function made(script, args) {
+  return lastLine((await run('/usr/bin/python3', [join(kHere, script), options.models, ...args])).stdout);
+}
 
-// Returns the twins of a network, which are exported now if they are not there.
-async function twins(name) {
-  if (name !== kQuantized)
-    return exported([name, '--twins', options.twins, '--batch', options.batch, '--new', '--json']);
-  return [{ twin: 'dynamic', sizes: { batch: 1 }, file: join(options.models, name, 'model.onnx'), sets: [] }];
+// Returns the twins of a network, which are made now if they are not there.
+async function twins(name, floats) {
+  const isQuantized = !floats.includes(name);
+  const common = ['--twins', options.twins, '--new', '--json'];
+  const base = floats.filter((float) => name.startsWith(float)).sort((a, b) => b.length - a.length)[0];
+  const rows = await made('export.py', [base ?? name, ...common, '--batch', isQuantized ? '1' : options.batch]);
+  if (!isQuantized) return rows;
+  return (await made('quantize.py', [name, ...common])).map((row) => ({ ...row, isQuantized }));
 }
 
 async function* networks() {
-  const names = options.networks === 'all' ? [...await exported(['--list']), kQuantized] : options.networks.split(',');
+  const floats = await made('export.py', ['--list']);
+  const isAll = options.networks === 'all';
+  const names = isAll ? [...floats, ...await made('quantize.py', ['--list'])] : options.networks.split(',');
   for (const name of names) {
-    const rows = await twins(name).catch((error) => [{ error }]);
-    for (const { twin, sizes, file, sets, error } of rows) {
+    const rows = await twins(name, floats).catch((error) => [{ error }]);
+    for (const { twin, sizes, file, sets, isQuantized, error } of rows) {
       const isSized = twin === 'dynamic' && sizes.batch && !options.check;
       for (const size of isSized ? batches.map((batch) => ({ ...sizes, batch })) : [sizes]) {
         const label = [name, twin === 'dynamic' ? '_dyn' : '', size?.batch > 1 ? `/${size.batch}` : ''].join('');
-        yield { label, file, sizes: size, dims: twin === 'dynamic' ? size : {}, sets, error };
+        yield { label, file, sizes: size, dims: twin === 'dynamic' ? size : {}, sets, isQuantized, error };
       }
     }
   }
@@ -169,6 +181,16 @@ const kColumns = [
 
 const results = [];
 
+// Return the float32 numbers in a file of NumPy, and the last ones of a TensorProto without a name, which ends with them.
+const floatsIn = (bytes) => new Float32Array(new Uint8Array(bytes).buffer);
+function floatsOfNumpy(path) {
+  const bytes = readFileSync(path);
+  const begin = 10 + bytes.readUInt16LE(8);
+  if (!bytes.toString('latin1', 0, begin).includes("'<f4'")) throw new Error(`${path} does not hold float32`);
+  return floatsIn(bytes.subarray(begin));
+}
+const floatsOfTensor = (path, count) => floatsIn(readFileSync(path).subarray(-4 * count));
+
 async function measureNetwork({ label, file, sizes, dims }) {
   const compiled = await compile(file);
   for (const threads of threadCounts) {
@@ -178,21 +200,43 @@ async function measureNetwork({ label, file, sizes, dims }) {
   }
 }
 
-// Throws when a result is not torch's, or differs in one bit between one thread and two.
-async function checkNetwork({ label, file, sets }) {
+// Throws when results of the quantized model are farther from those of the float model than ONNX Runtime's. The two
+// cannot be compared with each other: a value at the border of two steps may be rounded to either, which moves others
+// over theirs, so that after some layers the difference is about as large as the error of quantization.
+async function checkQuantized(file, set, ours) {
+  const theirs = join(scratch, 'outputs_ort');
+  const { command, args } = onnxRuntime(options.ort, file, [], 1, ['--test-data', set, '--results', theirs]);
+  await run(command, args);
+  for (const name of readdirSync(theirs)) {
+    const [actual, others] = [ours, theirs].map((folder) => floatsOfNumpy(join(folder, name)));
+    const float = floatsOfTensor(join(set, name.replace('.npy', '.pb')), actual.length);
+    const norm = (value) => Math.sqrt(float.reduce((sum, x, i) => sum + value(x, i) ** 2, 0));
+    const [error, allowed] = [actual, others].map((values) => norm((x, i) => values[i] - x) / norm((x) => x));
+    const text = `${set}: ${name}: error ${error.toFixed(4)} relative to float32, ONNX Runtime's ${allowed.toFixed(4)}`;
+    if (!(error <= Math.min(kMoreError * allowed, kMostError))) throw new Error(text);
+    if (allowed > kMostError) console.error(`${text}, which is wrong`);
+  }
+  rmSync(theirs, { recursive: true });
+}
+
+// Throws when a result is not torch's (of quantized networks ONNX Runtime's), or differs in one bit between one thread
+// and two.
+async function checkNetwork({ label, file, sets, isQuantized }) {
   if (!sets.length) return;
   await compile(file);
   for (const set of sets) {
     const outputs = [1, 2].map((threads) => join(scratch, `outputs_${threads}`));
     for (const [i, folder] of outputs.entries()) {
       mkdirSync(folder, { recursive: true });
-      const args = ['run', artifact, '--test-data', set, ...kTolerance, '--threads', String(i + 1)];
+      const tolerance = isQuantized ? kAnyDifference : kTolerance;
+      const args = ['run', artifact, '--test-data', set, ...tolerance, '--threads', String(i + 1)];
       await run(options.relaxc, [...args, '--output-dir', folder]);
     }
     for (const name of readdirSync(outputs[0])) {
       const [one, two] = outputs.map((folder) => readFileSync(join(folder, name)));
       if (!one.equals(two)) throw new Error(`${set}: ${name} differs between 1 thread and 2`);
     }
+    if (isQuantized) await checkQuantized(file, set, outputs[0]);
     for (const folder of outputs) rmSync(folder, { recursive: true });
   }
   results.push({ network: label, sets: sets.length });

@@ -31,6 +31,7 @@ enum Entry : size_t {
   kSessionGetOutputName = 37,
   kCreateTensorWithDataAsOrtValue = 49,
   kIsTensor = 50,
+  kGetTensorMutableData = 51,
   kCastTypeInfoToTensorInfo = 55,
   kGetTensorElementType = 60,
   kGetDimensionsCount = 61,
@@ -110,23 +111,27 @@ const char* OrtSession::name_of(size_t entry, size_t index) const {
   return name;
 }
 
+std::optional<DType> OrtSession::dtype_of(OrtHandle tensor_info) const {
+  int element = 0;
+  call(kGetTensorElementType, tensor_info, &element);
+  for (const ElementType& row : kElementTypes) {
+    if (row.number == element) return row.dtype;
+  }
+  return std::nullopt;
+}
+
 vm::ValueInfo OrtSession::input_info(size_t index, const char* name) const {
   OrtHandle type = nullptr, tensor = nullptr;
   call(kSessionGetInputTypeInfo, session_, index, &type);
   call(kCastTypeInfoToTensorInfo, type, &tensor);
   if (!tensor) throw RuntimeError(fmt::format("input '{}' is not a tensor", name));
-  int element = 0;
   size_t rank = 0;
-  call(kGetTensorElementType, tensor, &element);
   call(kGetDimensionsCount, tensor, &rank);
   std::vector<int64_t> dims(rank);
   std::vector<const char*> names(rank);
   call(kGetDimensions, tensor, dims.data(), rank);
   call(kGetSymbolicDimensions, tensor, names.data(), rank);
-  vm::ValueInfo info{.name = name, .dtype = {}, .dims = std::vector<vm::DimInfo>()};
-  for (const ElementType& row : kElementTypes) {
-    if (row.number == element) info.dtype = row.dtype;
-  }
+  vm::ValueInfo info{.name = name, .dtype = dtype_of(tensor), .dims = std::vector<vm::DimInfo>()};
   if (!info.dtype) throw RuntimeError(fmt::format("input '{}' has an element type that is not supported", name));
   for (size_t i = 0; i < rank; ++i)
     info.dims->push_back(dims[i] < 0 ? vm::DimInfo{-1, names[i]} : vm::DimInfo{dims[i], ""});
@@ -186,6 +191,29 @@ void OrtSession::set_inputs(std::vector<Tensor> inputs) {
   }
   release(second);
   if (!has_bound_outputs_) release(output_values_);
+}
+
+Tensor OrtSession::copy_of(OrtHandle value, const char* name) const {
+  int is_tensor = 0;
+  call(kIsTensor, value, &is_tensor);
+  if (is_tensor == 0) throw RuntimeError(fmt::format("result '{}' is not a tensor", name));
+  OrtHandle info = nullptr;
+  call(kGetTensorTypeAndShape, value, &info);
+  std::optional<DType> dtype = dtype_of(info);
+  reinterpret_cast<void (*)(OrtHandle)>(functions_[kReleaseTensorTypeAndShapeInfo])(info);
+  if (!dtype) throw RuntimeError(fmt::format("result '{}' has an element type that is not supported", name));
+  void* data = nullptr;
+  call(kGetTensorMutableData, value, &data);
+  return Tensor::copy_of(shape_of(value), *dtype, data);
+}
+
+std::vector<Tensor> OrtSession::results() const {
+  std::vector<OrtHandle> values(output_names_.size());
+  run_into(values);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < values.size(); ++i) results.push_back(copy_of(values[i], output_names_[i]));
+  release(values);
+  return results;
 }
 
 double OrtSession::run() {

@@ -3,6 +3,7 @@
 // Node's own binding copies each output to fresh memory after a run, which takes longer than many an operator.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class OrtSession {
   // runs keep their memory from then on.
   void set_inputs(std::vector<Tensor> inputs);
   bool has_bound_outputs() const { return has_bound_outputs_; }
+  // Runs once more and returns the results. Throws a RuntimeError where one is not a tensor.
+  std::vector<Tensor> results() const;
   // Returns the milliseconds of a run.
   double run();
 
@@ -35,7 +38,9 @@ class OrtSession {
   template <class... Args>
   void call(size_t entry, Args... args) const;
   OrtHandle wrap(const Tensor& tensor) const;
+  Tensor copy_of(OrtHandle value, const char* name) const;
   std::vector<int64_t> shape_of(OrtHandle value) const;
+  std::optional<DType> dtype_of(OrtHandle tensor_info) const;
   vm::ValueInfo input_info(size_t index, const char* name) const;
   const char* name_of(size_t entry, size_t index) const;
   void run_into(std::vector<OrtHandle>& outputs) const;

@@ -1,5 +1,5 @@
-// A user of relaxc's C++ API: compiles digits.onnx once, classifies all held-out scans in batches of several sizes, and
-// draws some of them beside the answer. Usage: digits_demo FOLDER
+// A user of relaxc's C++ API: compiles a model of digits once, classifies all held-out scans in batches of several
+// sizes, and draws some of them beside the answer. Usage: digits_demo FOLDER [MODEL]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -91,11 +91,12 @@ std::string answer_line(const float* probability, int64_t label, int line) {
 
 int main(int argc, char** argv) try {
   const std::string folder = argc > 1 ? argv[1] : "examples/digits";
+  const std::string model = argc > 2 ? argv[2] : folder + "/digits.onnx";
   const Tensor samples = relaxc::read_npy(folder + "/samples.npy"), labels = relaxc::read_npy(folder + "/labels.npy");
   const int64_t count = samples.shape()[0];
 
   double start = now();
-  relaxc::Session session(relaxc::compile_file(folder + "/digits.onnx").load());
+  relaxc::Session session(relaxc::compile_file(model).load());
   const double compile_seconds = now() - start;
 
   const std::vector<float> probabilities = classify(session, samples, count);

@@ -145,14 +145,25 @@ ReductionModel ReductionModel::read(const std::string& path) {
   ReductionModel result({file->proto().SerializeAsString(), {}});
   Span span = span_of_file(path);
   int64_t bytes = 0;
-  for (int i = 0; i < result.main().initializer_size(); ++i) {
-    onnx::TensorProto& tensor = *result.main().mutable_initializer(i);
-    Tensor contents = ModelFile::tensor(file, file->proto().graph().initializer(i), span);
+  auto take_in = [&](onnx::TensorProto& tensor) {
+    const bool is_outside = tensor.data_location() == onnx::TensorProto::EXTERNAL || index_of_large_data(tensor);
+    Tensor contents = ModelFile::tensor(file, tensor, span);
     bytes += contents.bytes();
     if (bytes >= int64_t{1} << 31) fail_unsupported(span, "more than 2 GB of weights: they do not fit into one file");
+    if (!is_outside) return;
     std::string name = tensor.name();
     tensor = proto_of_tensor(contents, span);
     tensor.set_name(name);
+  };
+  std::vector<onnx::GraphProto*> graphs;
+  collect_graphs(result.main(), graphs);
+  for (onnx::GraphProto* graph : graphs) {
+    for (onnx::TensorProto& tensor : *graph->mutable_initializer()) take_in(tensor);
+    for (onnx::NodeProto& node : *graph->mutable_node()) {
+      for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_t()) take_in(*attribute.mutable_t());
+      }
+    }
   }
   return result;
 }
