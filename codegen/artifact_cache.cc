@@ -115,7 +115,8 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
   // A setting that is added has to be named here, and in the hash if it changes the result. may_keep() looks at those
   // that listen, and rules are in files.
   const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
-               winograd_error, precision, gather, check_bounds, function, tables] = static_cast<const PassSettings&>(settings);
+               winograd_error, precision, gather, check_bounds, function, tables] =
+      static_cast<const PassSettings&>(settings);
   ContentHash hash;
   hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
   hash.add(split_text_path(path).module).add(settings.passes).add(function);

@@ -184,8 +184,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
   if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
-  if (settings.caches.is_given())
-    module = with_growing_caches(std::move(module), settings.function, settings.caches);
+  if (settings.caches.is_given()) module = with_growing_caches(std::move(module), settings.function, settings.caches);
   const auto [file, name] = split_text_path(path);
   if (is_text_path(file)) {
     Diagnostics warnings;

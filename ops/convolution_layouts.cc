@@ -92,7 +92,7 @@ struct Form {
   bool is_depthwise, is_grouped, is_picture;
   bool has_strides, is_dilated;
   bool has_long_rows;
-  bool has_whole_points;  // all pixels, read point by point, fill vectors
+  bool has_whole_points;     // all pixels, read point by point, fill vectors
   bool is_narrow, has_dots;  // bytes or bfloat16; sums of several products in one instruction
 
   // In the plain order vectors lie along rows of pixels, or across all of them where these are read point by point.

@@ -1,5 +1,5 @@
-// Expects and guarantees what fold_constants does, except for weights in 8 bits, which stay as the model holds them:
-// backends compute with them. It takes the place of the first fold_constants where a backend is loaded.
+// Expects and guarantees what fold_constants does, except for weights in 8 bits, and numbers that are dequantized,
+// which stay as the model holds them: integer_regions and backends compute with them.
 #include "passes/fold_constants.h"
 
 namespace relaxc {

@@ -15,6 +15,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/window.h"
+#include "passes/compose.h"
 #include "passes/quantized_values.h"
 #include "support/lists.h"
 
@@ -34,6 +35,15 @@ constexpr OpName kMovesOfNumbers[] = {ops::kReshape,     ops::kFlatten,   ops::k
 bool is_plain_scale(const Expr& scale) {
   const std::optional<double> known = constant_element(scale);
   return known && *known > 1e-30 && *known < 1e30;
+}
+// Returns whether a bias is constant int32s that leave room for sums.
+bool is_small_bias(const Expr& bias) {
+  const Constant* constant = bias.as<Constant>();
+  if (!constant || constant->data.dtype() != kInt32) return false;
+  for (int64_t i = 0; i < constant->data.size(); ++i) {
+    if (std::abs(constant->data.as_int(i)) > INT32_MAX / 4) return false;
+  }
+  return true;
 }
 bool is_number(const Expr& arg) { return arg.is<FloatImm>(); }
 bool is_of_bytes(const Type& type) { return tensor_dtype(type) == kInt8 || tensor_dtype(type) == kUInt8; }
@@ -332,7 +342,7 @@ class IntegerRegions final : public GraphRewriter {
     const Call* real = call_of(bias, ops::kDequantize);
     const Call* reshaped = real ? nullptr : call_of(bias, ops::kReshape);
     if (reshaped) real = call_of(reshaped->args[0], ops::kDequantize);
-    if (real && tensor_dtype(real->args[0].type()) == kInt32 && constant_element(real->args[2]) == 0.0 &&
+    if (real && is_small_bias(real->args[0]) && constant_element(real->args[2]) == 0.0 &&
         is_scale_of(real->args[1], known.scale)) {
       Expr numbers = real->args[0];
       if (reshaped) numbers = reshape(numbers, *known_shape(bias.type()), b);
@@ -394,12 +404,14 @@ class IntegerRegions final : public GraphRewriter {
     }
     const bool is_rounded = !same_node(args[0], call.args[0]);
     const std::optional<double> zero = constant_element(args[2]);
-    const bool turns = attrs.out_dtype == kInt8 && activations_ == kUInt8 && zero;
+    const bool turns = activations_ && zero && (attrs.out_dtype == kInt8 || attrs.out_dtype == kUInt8) &&
+                       attrs.out_dtype != *activations_;
     if (!turns && !is_rounded) return std::nullopt;
-    QuantizedValue value{args[0], call.args[1], turns ? scalar_constant(*zero + 128, kUInt8) : args[2]};
-    value.numbers =
-        b.op("quantize", {args[0], args[1], *value.zero}, QuantizeAttrs{attrs.axis, turns ? kUInt8 : attrs.out_dtype});
-    // The same numbers, 128 larger. Who needs the others computes them from these.
+    QuantizedValue value{args[0], call.args[1], args[2]};
+    if (turns) value.zero = scalar_constant(*zero + (attrs.out_dtype == kInt8 ? 128 : -128), *activations_);
+    value.numbers = b.op("quantize", {args[0], args[1], *value.zero},
+                         QuantizeAttrs{attrs.axis, turns ? *activations_ : attrs.out_dtype});
+    // The same numbers, of the sign that the instructions take. Who needs the others computes them from these.
     const Expr numbers = turns ? with_other_sign(value.numbers, b) : value.numbers;
     if (turns) other_sign_.emplace(numbers.get(), value.numbers);
     if (is_rounded && is_used_once(binding.var)) rounded_.emplace(value.numbers.get(), rounded_.size());
@@ -426,8 +438,8 @@ class IntegerRegions final : public GraphRewriter {
   std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
   std::unordered_map<const NodeHeader*, ScaledSums> scaled_;
   std::unordered_map<const NodeHeader*, Expr> other_sign_;  // the same numbers, 128 larger or smaller
-  std::unordered_set<const NodeHeader*> private_;                     // dequantized values that are used once
-  std::unordered_map<const NodeHeader*, size_t> rounded_;             // numbers of sums that are used once, in order
+  std::unordered_set<const NodeHeader*> private_;           // dequantized values that are used once
+  std::unordered_map<const NodeHeader*, size_t> rounded_;   // numbers of sums that are used once, in order
   std::unordered_map<const NodeHeader*, int> uses_;
   std::vector<Expr> kept_;  // keeps keys alive
 };

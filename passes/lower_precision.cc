@@ -6,6 +6,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "passes/compose.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
 #include "tir/intrin/tensor_intrin.h"
@@ -83,8 +84,8 @@ IRModule lower_precision(IRModule module, PassContext& context) {
   if (context.precision == Precision::kFloat32) return module;
   if (!find_dot_form(kBFloat16, kBFloat16, kFloat32, context.target))
     fail_unsupported({},
-                     "precision bf16: the target '{}' has no sums of products of bfloat16 (avx512bf16); leave "
-                     "--precision out, or choose a target that has them (relaxc --print-target)",
+                     "precision bf16: on the target '{}' sums of products of bfloat16 are absent, or slower than those "
+                     "of float32 (has_bfloat16_dot, relaxc --print-target); leave --precision out",
                      context.target.cpu);
   return map_functions(std::move(module), [&](const FunctionRef& function) {
     return is_primitive(*function) ? function : PrecisionLowerer(context.ops).run(function);

@@ -19,13 +19,14 @@ namespace relaxc {
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
   X(lower_precision, "multiply numbers of bfloat16 in convolutions and products (--precision bf16)")               \
-  X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")               \
+  X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")              \
   X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")     \
   X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")         \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
   X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")       \
   X(fold_constants, "compute what depends on constants only")                                                      \
-  X(fold_parameters, "do that, but leave weights in 8 bits for backends, which compute with them")                 \
+  X(fold_parameters, "do that, but leave weights in 8 bits for what computes with them")                           \
+  X(expand_quantization, "write quantize and dequantize as arithmetic, of which backends know patterns")           \
   X(integer_regions, "compute with the integers of quantized values where that is exact")                          \
   X(merge_common_subexpressions, "compute equal pure values once")                                                 \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \

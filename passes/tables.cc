@@ -161,10 +161,7 @@ void Tables::add(OnnxConverter converter) {
 
 void Tables::keep_narrow_weights() {
   if (std::exchange(keeps_weights_, true)) return;
-  std::vector<std::string>& simplify = find_item(pipelines_, "simplify", &Pipeline::name)->passes;
-  std::ranges::replace(simplify.begin(), std::ranges::find(simplify, "apply_kernels"), "fold_constants",
-                       "fold_parameters");
-  place("fold_constants", {.pipeline = "simplify", .before = "choose_layouts"});
+  place("expand_quantization", {.pipeline = "simplify", .before = "fold_parameters"});
 }
 
 void Tables::add(ExternalCompiler compiler) {
@@ -175,7 +172,7 @@ void Tables::add(ExternalCompiler compiler) {
          : !compiler.compile       ? "compile"
                                    : "function");
   keep_narrow_weights();
-  add(claim_pass(compiler, *ops_), {{.pipeline = "simplify", .before = "fold_constants"}});
+  add(claim_pass(compiler, *ops_), {{.pipeline = "simplify", .before = "integer_regions"}});
   add(call_pass(compiler), {{.pipeline = "lower_kernels", .after = "simplify_program"}});
   external_compilers_.push_back(std::move(compiler));
 }

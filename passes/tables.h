@@ -42,8 +42,9 @@ class Tables {
   void add(ScheduleRule rule);
   void add(TensorIntrin intrin);
   void add(OnnxConverter converter);
-  // Lets weights in 8 bits stay as the model holds them (the pass fold_parameters) up to the pass fold_constants of
-  // the pipeline simplify, for passes that are placed before that: an accelerator computes with them.
+  // Writes quantize and dequantize as the arithmetic that they stand for, for passes that are placed before
+  // integer_regions in the pipeline simplify: an accelerator computes with the weights in 8 bits, which stay as the
+  // model holds them up to there.
   void keep_narrow_weights();
   // Adds the passes of another compiler for parts of the graph, and keeps narrow weights for them.
   void add(ExternalCompiler compiler);

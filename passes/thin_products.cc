@@ -6,7 +6,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph_rewriter.h"
+#include "passes/compose.h"
 #include "support/lists.h"
 
 namespace relaxc {

@@ -238,7 +238,7 @@ void add_claim(Tables& tables) {
   tables.add(
       pattern_pass("mxu_claim", "compute products of int8 on the matrix unit",
                    {{integer_patterns(), on_unit_in(kInt32)}, {float_patterns(), on_unit_in(kFloat32)}}, tables.ops()),
-      {{.pipeline = "simplify", .before = "fold_constants"}});
+      {{.pipeline = "simplify", .before = "integer_regions"}});
 }
 
 }  // namespace mxu

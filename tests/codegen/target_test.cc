@@ -64,7 +64,8 @@ TEST_CASE("figures say where they are from", "[codegen]") {
 
 TEST_CASE("a target has the dot products that rules have in its vectors", "[codegen]") {
   for (auto [name, bytes, halves] : {std::tuple("cpu=znver5", true, true),
-                                     {"cpu=sapphirerapids", true, true},
+                                     {"cpu=sapphirerapids", true, false},
+                                     {"cpu=cooperlake", true, true},
                                      {"cpu=icelake-server", true, false},
                                      {"cpu=alderlake", true, false},
                                      {"cpu=haswell", false, false},

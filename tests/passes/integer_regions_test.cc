@@ -1,0 +1,122 @@
+// Convolutions and products between dequantize and quantize, on several targets, against the integer arithmetic that
+// docs/quantize.md states.
+#include <cmath>
+
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "tests/constants.h"
+#include "tests/ops/harness.h"
+#include "vm/program.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+constexpr float kXScale = 0.05f, kWScale = 0.25f, kYScale = 1.5f;
+
+Tensor bytes_of(const Shape& shape, DType dtype, int64_t step) {
+  Tensor tensor = Tensor::empty(shape, dtype);
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    tensor.set_int(i, dtype.is_uint() ? i * step % 256 : i * step % 256 - 128);
+  return tensor;
+}
+
+// What the graph is about: a convolution [1, channels, 6, 5] with filters of size x size, or a product [5, channels].
+struct Region {
+  const char *x, *w;  // dtypes
+  int64_t x_zero, w_zero;
+  int64_t channels, filters, groups, size;  // size 0: a product
+
+  DType type(const char* name) const { return *parse_dtype(name); }
+  Shape x_shape() const { return size == 0 ? Shape{5, channels} : Shape{1, channels, 6, 5}; }
+  Shape w_shape() const { return size == 0 ? Shape{channels, filters} : Shape{filters, channels / groups, size, size}; }
+  std::string text() const {
+    auto list = [](const Shape& shape) {
+      std::string all;
+      for (int64_t dim : shape) all += fmt::format("{}, ", dim);
+      return all;
+    };
+    const std::string call = size == 0
+                                 ? "R.matmul(a, b)"
+                                 : fmt::format("R.nn.conv2d(a, b, padding=[{0}, {0}], groups={1})", size / 2, groups);
+    return fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({0}), "{1}"), w: R.Tensor(({2}), "{3}")):
+    with R.dataflow():
+        a = R.dequantize(x, R.const({4}, "float32"), R.const({5}, "{1}"))
+        b = R.dequantize(w, R.const({6}, "float32"), R.const({7}, "{3}"))
+        y = R.quantize({8}, R.const({9}, "float32"), R.const(3, "int8"), out_dtype="int8")
+        R.output(y)
+    return y
+)",
+                       list(x_shape()), x, list(w_shape()), w, kXScale, x_zero, kWScale, w_zero, call, kYScale);
+  }
+  // Returns the sum of products that a result is made of.
+  int64_t sum(const Tensor& data, const Tensor& weight, const Shape& at) const {
+    int64_t total = 0;
+    auto product = [&](const Shape& i, const Shape& j) {
+      total += (static_cast<int64_t>(element(data, i)) - x_zero) * (static_cast<int64_t>(element(weight, j)) - w_zero);
+    };
+    if (size == 0) {
+      for (int64_t k = 0; k < channels; ++k) product({at[0], k}, {k, at[1]});
+      return total;
+    }
+    const int64_t depth = channels / groups, first = at[1] / (filters / groups) * depth;
+    for (int64_t c = 0; c < depth; ++c) {
+      for (int64_t i = 0; i < size; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+          const int64_t y = at[2] + i - size / 2, x_at = at[3] + j - size / 2;
+          if (y >= 0 && y < 6 && x_at >= 0 && x_at < 5) product({0, first + c, y, x_at}, {at[1], c, i, j});
+        }
+      }
+    }
+    return total;
+  }
+  int wrong(const Tensor& data, const Tensor& weight, const Tensor& result) const {
+    int count = 0;
+    for_each_index(result.shape(), [&](const Shape& at) {
+      const float scaled = static_cast<float>(sum(data, weight, at)) * (kXScale * kWScale / kYScale);
+      const float expected = std::clamp(std::nearbyint(scaled) + 3, -128.0f, 127.0f);
+      count += element(result, at) != expected;
+    });
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("convolutions and products of quantized values are exact sums of integers", "[passes]") {
+  const auto region =
+      GENERATE(Region{"uint8", "int8", 0, 0, 32, 16, 1, 3}, Region{"int8", "int8", -3, 0, 16, 32, 1, 1},
+               Region{"uint8", "uint8", 7, 128, 16, 16, 1, 3}, Region{"int8", "uint8", 5, 255, 3, 16, 1, 3},
+               Region{"uint8", "int8", 9, 2, 16, 16, 16, 3}, Region{"uint8", "int8", 128, 0, 3, 20, 1, 3},
+               Region{"int8", "int8", 4, 0, 64, 32, 2, 1}, Region{"uint8", "int8", 11, 0, 64, 33, 1, 0},
+               Region{"int8", "uint8", -128, 0, 37, 64, 1, 0}, Region{"int8", "int8", 0, 0, 64, 64, 1, 0});
+  CAPTURE(region.x, region.w, region.x_zero, region.w_zero, region.channels, region.filters, region.size);
+  const Tensor data = bytes_of(region.x_shape(), region.type(region.x), 37),
+               weight = bytes_of(region.w_shape(), region.type(region.w), 91);
+  Diagnostics diagnostics;
+  IRModule module = parse_module(region.text(), "region.py", op_table(), diagnostics);
+  INFO(region.text());
+  REQUIRE(diagnostics.all().empty());
+  const std::vector<Tensor> inputs = {data};
+  // In the interpreter targets have the instructions that this machine may lack.
+  for (auto [target, passes] : {std::pair("host", "default"),
+                                {"x86-64", "default"},
+                                {"x86-64-v2", "default"},
+                                {"cpu=znver5", "simplify,kernels"},
+                                {"cpu=alderlake", "simplify,kernels"},
+                                {"triple=aarch64-linux-gnu,cpu=neoverse-n1", "simplify,kernels"}}) {
+    CAPTURE(target);
+    CompileSettings settings;
+    settings.target = target;
+    settings.passes = passes;
+    if (settings.passes != "default") settings.interpret = InterpretOptions{};
+    const Program program = compile(with_constants(module, {weight}), settings).load();
+    CHECK(region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0);
+  }
+}
+
+}  // namespace relaxc::test
