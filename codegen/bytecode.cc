@@ -587,9 +587,9 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
       if (const AttrValue* bytes = (*graph)->attrs.find(formula))
         builder.set_metadata(fmt::format("{}.{}", formula, entry), *bytes->as<std::string>());
     }
-    const std::string caches = (*graph)->attrs.get_string(attr_names::kCaches, "");
+    const std::string caches = (*graph)->attrs.get_string(attr_names::kCaches, ""),
+                      otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
     if (!caches.empty()) builder.set_metadata(std::string(vm::kCachesKey) + entry, caches);
-    const std::string otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
     if (module.functions.contains(otherwise)) builder.set_metadata(std::string(vm::kOtherwiseKey) + entry, otherwise);
   }
   const AttrValue* refused = module.attrs.find(attr_names::kRefused);

@@ -120,6 +120,36 @@ bool gains_by_packing(const std::vector<Expr>& image) {
   return !pixels || *pixels >= kFewestPixelsToPack;
 }
 
+// What a convolution multiplies, and the results that it adds up: float32, bytes in int32, bfloat16 in float32.
+enum class Numbers : uint8_t { kFloat32, kBytes, kBFloat16 };
+std::optional<Numbers> numbers_of(const Type& data, const Type& weight, const Type& result) {
+  const std::optional<DType> x = tensor_dtype(data), w = tensor_dtype(weight), y = tensor_dtype(result);
+  if (w == DType::int_(8) && y == kInt32) return Numbers::kBytes;
+  if (x == w && w == DType::bfloat16() && y == kFloat32) return Numbers::kBFloat16;
+  return x == w && w == y && y == kFloat32 ? std::optional(Numbers::kFloat32) : std::nullopt;
+}
+
+Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& attrs, Numbers numbers,
+             bool is_picture) {
+  const std::vector<Expr>& result = *known_shape(q.result);
+  const std::vector<int64_t> weight = *constant_shape(q.op.type(1));
+  int64_t window = 1;
+  for (size_t d = 2; d < weight.size(); ++d) window *= weight[d];
+  Expr points = int_imm(1);
+  for (size_t d = 2; d < result.size(); ++d) points = points * result[d];
+  const auto num_points = as_int(simplify(points));
+  return {.window = window,
+          .is_depthwise = blocks.is_depthwise(),
+          .is_grouped = blocks.groups > 1,
+          .is_picture = is_picture,
+          .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
+          .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
+          .has_long_rows = guessed_extent(result.back()) >= static_cast<double>(kLongRow * blocks.block),
+          .has_whole_points = num_points && *num_points % blocks.block == 0,
+          .is_narrow = numbers != Numbers::kFloat32,
+          .has_dots = numbers == Numbers::kBytes ? q.target.has_int8_dot : q.target.has_bfloat16_dot};
+}
+
 template <int N>
 std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const auto plain = q.op.attrs<ConvAttrs<N>>();
@@ -129,13 +159,9 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const auto block = channels_in_block(q.target);
   const bool is_plain = plain.data_layout == data_layout_of(N) && plain.kernel_layout == kernel_layout_of(N) &&
                         plain.out_layout.value_or(plain.data_layout) == plain.data_layout;
-  const bool is_bytes = tensor_dtype(weight) == DType::int_(8) && tensor_dtype(q.result) == kInt32;
-  const bool is_half = tensor_dtype(data) == DType::bfloat16() && tensor_dtype(weight) == DType::bfloat16() &&
-                       tensor_dtype(q.result) == kFloat32;
-  const bool is_float =
-      tensor_dtype(data) == kFloat32 && tensor_dtype(weight) == kFloat32 && tensor_dtype(q.result) == kFloat32;
+  const auto numbers = numbers_of(data, weight, q.result);
   const bool is_constant = q.op.arg(1).is<Constant>();
-  if (!block || !weight_dims || !data_dims || !result || !is_plain || !(is_float || is_bytes || is_half) ||
+  if (!block || !weight_dims || !data_dims || !result || !is_plain || !numbers ||
       !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
@@ -147,7 +173,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
     return std::nullopt;
   const Layout layout = *Layout::parse(fmt::format("{}{}c", N == 1 ? "NC_W" : "NCHW", *block), data_layout_of(N));
   attrs.out_layout = fmt::format("NCHW{}c", *block);
-  const bool has_four = is_picture && (is_bytes || is_half) && is_constant;
+  const bool has_four = is_picture && *numbers != Numbers::kFloat32 && is_constant;
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
@@ -162,23 +188,8 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
       w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, rest, 0, 0, 0, 0, 0, 0}});
     return b.op("nn.conv2d", {image, w}, attrs);
   };
-  int64_t window = 1;
-  for (size_t d = 2; d < weight_dims->size(); ++d) window *= (*weight_dims)[d];
-  Expr points = int_imm(1);
-  for (size_t d = 2; d < result->size(); ++d) points = points * (*result)[d];
-  const auto num_points = as_int(simplify(points));
-  const bool has_whole_points = num_points && *num_points % *block == 0;
-  const Form form{.window = window,
-                  .is_depthwise = blocks.is_depthwise(),
-                  .is_grouped = blocks.groups > 1,
-                  .is_picture = is_picture,
-                  .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
-                  .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
-                  .has_long_rows = guessed_extent(result->back()) >= static_cast<double>(kLongRow * *block),
-                  .has_whole_points = has_whole_points,
-                  .is_narrow = is_bytes || is_half,
-                  .has_dots = is_half ? q.target.has_bfloat16_dot : q.target.has_int8_dot};
-  const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * window);
+  const Form form = form_of(q, blocks, attrs, *numbers, is_picture);
+  const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * form.window);
   const double with_zeros =
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /

@@ -43,6 +43,25 @@ static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& pl
   return tables;
 }
 
+// Adds the flags that decide how exact results are, and what is tested in a run.
+static void add_arithmetic(CLI::App& app, CompileSettings& settings) {
+  app.add_flag("--check-bounds", settings.check_bounds,
+               "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
+  app.add_option("--winograd-error", settings.winograd_error,
+                 "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
+      ->type_name("TIMES")
+      ->check(number_from(0))
+      ->capture_default_str();
+  auto set_precision = [&settings](const std::string& name) {
+    settings.precision = name == "bf16" ? Precision::kBFloat16 : Precision::kFloat32;
+  };
+  app.add_option_function<std::string>(
+         "--precision", set_precision,
+         "numbers that convolutions and products multiply: fp32, or bf16 where the target has it (docs/relaxc.md)")
+      ->type_name("WHAT")
+      ->check(one_of({"fp32", "bf16"}).description(""));
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
@@ -72,21 +91,7 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--link", settings.linked,
                  "object files and archives (.o, .a) with C kernels, which become part of it")
       ->check(CLI::ExistingFile);
-  app.add_flag("--check-bounds", settings.check_bounds,
-               "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
-  app.add_option("--winograd-error", settings.winograd_error,
-                 "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
-      ->type_name("TIMES")
-      ->check(number_from(0))
-      ->capture_default_str();
-  app.add_option_function<std::string>(
-         "--precision",
-         [this](const std::string& name) {
-           settings.precision = name == "bf16" ? Precision::kBFloat16 : Precision::kFloat32;
-         },
-         "numbers that convolutions and products multiply: fp32, or bf16 where the target has it (docs/relaxc.md)")
-      ->type_name("WHAT")
-      ->check(one_of({"fp32", "bf16"}).description(""));
+  add_arithmetic(app, settings);
   app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->type_name("WHAT")
@@ -245,10 +250,7 @@ std::vector<std::string> CompilerOptions::files(const std::string& model) const 
   return result;
 }
 
-CompileSettings CompilerOptions::get(const std::string& model) const {
-  CompileSettings result = settings;
-  result.dims = parse_dims(fixed_dims);
-  result.dim_ranges = parse_dim_ranges(ranges);
+void CompilerOptions::set_params(CompileSettings& result) const {
   for (const std::string& text : caches) {
     if (text == "auto") {
       result.caches.by_name = true;
@@ -266,6 +268,13 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     auto [name, type] = split_at_equals(text, "a type such as x=float32[n, 4]", is_type);
     result.types.insert_or_assign(std::string(name), parse_type(type, type_dims));
   }
+}
+
+CompileSettings CompilerOptions::get(const std::string& model) const {
+  CompileSettings result = settings;
+  result.dims = parse_dims(fixed_dims);
+  result.dim_ranges = parse_dim_ranges(ranges);
+  set_params(result);
   result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass

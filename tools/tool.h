@@ -37,6 +37,8 @@ struct CompilerOptions {
   CompileSettings get(const std::string& model) const;
   // Returns the files with kernels and schedules that get() reads.
   std::vector<std::string> rule_files(const std::string& model) const;
+  // Sets what flags say about params of the function: caches, values, types.
+  void set_params(CompileSettings& result) const;
 
  private:
   std::string flags_of_passes(const std::vector<std::string>& files) const;

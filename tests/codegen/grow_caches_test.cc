@@ -11,7 +11,7 @@ using test::contains;
 namespace {
 
 // Two heads of four numbers, with the new tokens behind the past. A total is read from the cache.
-constexpr const char* kModel = R"(
+constexpr const char* kDecoderOfCaches = R"(
 @I.ir_module
 class Module:
     @R.function
@@ -58,7 +58,7 @@ std::string message_of(const std::function<void()>& work) {
 }  // namespace
 
 TEST_CASE("new tokens are written behind those in the cache, and nothing else is", "[codegen]") {
-  const std::string text = kModel;
+  const std::string text = kDecoderOfCaches;
   const Program program = compile_file("model.py", settings_for(text)).load();
   REQUIRE(program.inputs().size() == 3);
   CHECK(vm::to_string(program.inputs()[1]) == "past_0: float32[batch, 2, capacity, 4]");
@@ -77,7 +77,7 @@ TEST_CASE("new tokens are written behind those in the cache, and nothing else is
 }
 
 TEST_CASE("a cache without room is refused, and stays as it was", "[codegen]") {
-  const std::string text = kModel;
+  const std::string text = kDecoderOfCaches;
   const Program program = compile_file("model.py", settings_for(text)).load();
   CHECK(contains(message_of([&] { run_with(program, 7, 6); }), "more tokens than the cache has room for: 7 and 8"));
   CHECK(contains(message_of([&] { run_with(program, 7, -1); }), "a negative number of tokens in the cache: 0 and -1"));
@@ -93,8 +93,8 @@ TEST_CASE("what is not a growing cache is an error that says why", "[codegen]") 
     text.replace(text.find(from), std::string_view(from).size(), to);
     return message_of([&] { (void)compile_file("model.py", settings_for(text)); });
   };
-  CHECK(contains(refused(kModel, "(past, x), axis=2", "(x, past), axis=2"), "is a Concat of it and the new tokens"));
-  CHECK(contains(refused(kModel, "\"tokens\", 4", "3, 4"), "its number of tokens is 3, expected a symbolic dim"));
-  CHECK(contains(refused(kModel, "R.sum(present", "R.sum(past"), "reads it in other places than the Concat"));
-  CHECK(contains(refused(kModel, "present_0", "y"), "there is no cache to extend in place"));
+  CHECK(contains(refused(kDecoderOfCaches, "(past, x), axis=2", "(x, past), axis=2"), "is a Concat of it and the new tokens"));
+  CHECK(contains(refused(kDecoderOfCaches, "\"tokens\", 4", "3, 4"), "its number of tokens is 3, expected a symbolic dim"));
+  CHECK(contains(refused(kDecoderOfCaches, "R.sum(present", "R.sum(past"), "reads it in other places than the Concat"));
+  CHECK(contains(refused(kDecoderOfCaches, "present_0", "y"), "there is no cache to extend in place"));
 }

@@ -5,7 +5,8 @@
 //   # test: verify           it parses, and the verifier reports what `# error:` lines say
 //   # test: parse-error      the reader reports what `# error:` lines say
 //   # test: passes=a,b       it verifies, the passes run, with the schedules beside it, and the result prints as the
-//                            text after `# ----`; or they report what `# error:` lines say
+//                            text after `# ----`; or they report what `# error:` lines say. `passes=a target=T`: for
+//                            that target; `passes=a target=T precision=bf16` as with --precision
 //   # test: schedule         steps of schedules on a program, and what comes out (schedule/schedule_cases.h)
 //   # test: loops            the drawings of its tensor programs, with what each loop allows
 //   # test: run              runs of a module on given inputs, and their results (modules/module_cases.cc)
@@ -70,11 +71,22 @@ void run_dialect(TextTest& test, std::string_view version) {
   test.set_output(body_of(printed));
 }
 
+// Takes " name=value" off the end of the text and returns the value.
+std::optional<std::string> take_setting(std::string_view& text, std::string_view name) {
+  const std::string begin = fmt::format(" {}=", name);
+  const size_t at = text.find(begin);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string value(text.substr(at + begin.size()));
+  text = text.substr(0, at);
+  return value;
+}
+
 void run_passes(TextTest& test, std::string_view names) {
   IRModule module = parse_text(test.input(), test.name());
   check_verified(module);
   CompileSettings settings;
-  settings.target = "x86-64";
+  if (take_setting(names, "precision") == "bf16") settings.precision = Precision::kBFloat16;
+  settings.target = take_setting(names, "target").value_or("x86-64");
   bool has_kernels = test.input().find("\n@S.") != std::string::npos ||
                      test.input().find("\nS.use(") != std::string::npos ||
                      test.input().find("\n@R.rewriter") != std::string::npos;
