@@ -4,6 +4,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
+#include "codegen/constant_table.h"
 #include "codegen/value_info.h"
 #include "ir/attr_names.h"
 #include "ir/kernel_call.h"
@@ -15,35 +16,12 @@
 #include "tir/analysis/conditions.h"
 #include "vm/builder.h"
 #include "vm/caches.h"
-#include "vm/file_memory.h"
 
 namespace relaxc::codegen {
 
 namespace {
 
 using vm::Argument, vm::Opcode, vm::Operand, vm::Reg, vm::Scalar, vm::Slot;
-
-// Merges constants of equal dtype, shape and bytes.
-class ConstantTable {
- public:
-  explicit ConstantTable(vm::ExecutableBuilder& executable) : executable_(executable) {}
-
-  vm::ConstantIndex index(const Tensor& tensor) {
-    auto& candidates = known_[vm::sampled_hash(tensor)];
-    for (const auto& [other, index] : candidates) {
-      bool same = same_contents(other, tensor);
-      vm::release_pages(other);
-      vm::release_pages(tensor);
-      if (same) return index;
-    }
-    candidates.emplace_back(tensor, executable_.constant(tensor));
-    return candidates.back().second;
-  }
-
- private:
-  vm::ExecutableBuilder& executable_;
-  std::unordered_map<uint64_t, std::vector<std::pair<Tensor, vm::ConstantIndex>>> known_;
-};
 
 class FunctionLowering {
  public:
