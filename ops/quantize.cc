@@ -127,12 +127,11 @@ std::vector<OpRow> quantize_ops() {
                                                       "scalar, or one per element of the axis",
                                                       op_attrs<QuantizeAttrs>(), quantize_element),
                           of_parameters<QuantizeAttrs>(quantized)),
-          reference::with(
-              quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale",
-                                            "scalar, or one per element or block of the axis",
-                                            with_extension(op_attrs<DequantizeAttrs>(), "block_size"),
-                                            dequantize_element),
-              of_parameters<DequantizeAttrs>(dequantized))};
+          reference::with(quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale",
+                                                        "scalar, or one per element or block of the axis",
+                                                        with_extension(op_attrs<DequantizeAttrs>(), "block_size"),
+                                                        dequantize_element),
+                          of_parameters<DequantizeAttrs>(dequantized))};
 }
 
 }  // namespace relaxc

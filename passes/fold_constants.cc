@@ -1,6 +1,6 @@
 // Expects: operators on leaves. Guarantees: a pure operator whose arguments are all constants is a constant, unless its
-// result is much larger than they are (a broadcast or fill stays code), or a matrix of few bits becomes real for products
-// that read it as it is (quantized_products.h).
+// result is much larger than they are (a broadcast or fill stays code), or a matrix of few bits becomes real for
+// products that read it as it is (quantized_products.h).
 #include "passes/fold_constants.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class Folder final : public GraphRewriter {
     return items && std::ranges::all_of(items->items, is_known);
   }
   bool keeps_weights_;
-  VarSet kept_;                                                // not to be folded
+  VarSet kept_;                                              // not to be folded
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 

@@ -140,12 +140,11 @@ struct PackedOperand {
     std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
     out.push_back(buffer_type(weight).shape[1]);
     DType sum = accumulation_dtype(result);
-    Buffer product =
-        b.reduce("matmul", sum, out, {int_imm(matrix.depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
-          std::vector<Expr> left(i.begin(), i.end() - 1);
-          left.push_back(r[0]);
-          return cast_to(load(x, left), sum) * load(weight, {r[0], i.back()});
-        });
+    Buffer product = b.reduce("matmul", sum, out, {int_imm(matrix.depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
+      std::vector<Expr> left(i.begin(), i.end() - 1);
+      left.push_back(r[0]);
+      return cast_to(load(x, left), sum) * load(weight, {r[0], i.back()});
+    });
     out.back() = int_imm(matrix.width);
     product = b.compute("matmul_columns", sum, out, [&](Axes i) { return load(product, {i.begin(), i.end()}); });
     return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
@@ -167,13 +166,13 @@ struct PackedOperand {
       auto block_in = [&](const Buffer& parameter) {
         return is_int(buffer_type(parameter).shape[1], 1) ? int_imm(0) : floor_div(i[0], matrix.block);
       };
-      const Expr zero = zeros ? panels.biased(*zeros, block_in(*zeros), i[1])
-                              : panels.biased(panels.word_of(zero_point), i[1]);
+      const Expr zero =
+          zeros ? panels.biased(*zeros, block_in(*zeros), i[1]) : panels.biased(panels.word_of(zero_point), i[1]);
       const std::vector<Expr>& scale_dims = buffer_type(scale).shape;
-      const Expr step = scale_dims.size() < 3
-                            ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
-                            : load(scale, {floor_div(i[1], panels.columns()), block_in(scale),
-                                           floor_mod(i[1], panels.columns())});
+      const Expr step =
+          scale_dims.size() < 3
+              ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
+              : load(scale, {floor_div(i[1], panels.columns()), block_in(scale), floor_mod(i[1], panels.columns())});
       const Expr real = (panels.biased(numbers, i[0], i[1]) - zero) * cast_to(step, kFloat32);
       return cast_to(saturated(real, matrix.dtype), kFloat32);
     });
@@ -202,8 +201,8 @@ class QuantizedPacker final : public GraphRewriter {
     const NodeHeader* key = matmul->args[1].get();
     if (!packed_.contains(key)) packed_.emplace(key, packed(*matrix));
     const Expr& x = matmul->args[0];
-    PrimFuncRef program = packed_.at(key).program(*known_shape(x.type()), *tensor_dtype(x.type()),
-                                                  *tensor_dtype(binding.value.type()));
+    PrimFuncRef program =
+        packed_.at(key).program(*known_shape(x.type()), *tensor_dtype(x.type()), *tensor_dtype(binding.value.type()));
     return make_call_tir(module_, "matmul", program, packed_.at(key).tensors(x), {binding.value.type()},
                          binding.var.span());
   }
@@ -235,7 +234,7 @@ class QuantizedPacker final : public GraphRewriter {
 
   const PassContext& context_;
   IRModule& module_;
-  std::unordered_map<const NodeHeader*, Expr> values_;            // by variable
+  std::unordered_map<const NodeHeader*, Expr> values_;           // by variable
   std::unordered_map<const NodeHeader*, PackedOperand> packed_;  // by the variable of the operand
 };
 

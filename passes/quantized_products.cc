@@ -84,10 +84,12 @@ class QuantizedUses {
   bool multiplies(const Binding& binding, const NodeHeader* matrix) const {
     const Call* matmul = as_call(binding.value, ops::kMatmul);
     if (!matmul || matmul->args[0].get() == matrix) return false;
-    return find_quantized_operand(*matmul, binding.value.type(), [&](const Expr& var) {
-             const Binding* known = find_value(bindings_, var.get());
-             return known ? &known->value : nullptr;
-           }).has_value();
+    return find_quantized_operand(*matmul, binding.value.type(),
+                                  [&](const Expr& var) {
+                                    const Binding* known = find_value(bindings_, var.get());
+                                    return known ? &known->value : nullptr;
+                                  })
+        .has_value();
   }
 
   VarSet used_otherwise_;

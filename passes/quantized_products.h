@@ -1,6 +1,6 @@
-// Products of floats with a constant matrix of few bits: matmul(x, dequantize(numbers, scale, zero_point)), perhaps with
-// permute_dims between. Such a matrix stays as it is in memory, and the product makes its elements real as it reads
-// them (pack_quantized.cc).
+// Products of floats with a constant matrix of few bits: matmul(x, dequantize(numbers, scale, zero_point)), perhaps
+// with permute_dims between. Such a matrix stays as it is in memory, and the product makes its elements real as it
+// reads them (pack_quantized.cc).
 #pragma once
 #include "passes/graph_rewriter.h"
 

@@ -69,7 +69,8 @@ struct BlocksOfNumbers {
   }
   Expr scales() const { return of_blocks(2, {rows, blocks()}, "scales, and blocks of N rows of K numbers"); }
   Expr zero_bytes() const {
-    return of_blocks(3, {rows, (blocks() * bits + 7) / 8}, "bytes of zero points, and of those of all blocks of N rows");
+    return of_blocks(3, {rows, (blocks() * bits + 7) / 8},
+                     "bytes of zero points, and of those of all blocks of N rows");
   }
   bool has_zeros() const { return n.has(3); }
   bool has_float_zeros() const { return has_zeros() && n.dtype(3).is_float(); }

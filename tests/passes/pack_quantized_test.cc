@@ -61,8 +61,8 @@ def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
       for (int64_t k = 0; k < depth; ++k) {
         const Shape place = is_transposed ? Shape{at[1], k} : Shape{k, at[1]};
         const Shape shared = is_transposed ? Shape{at[1], k / block} : Shape{k / block, at[1]};
-        sum += element(x, {at[0], k}) * (element(given[0], place) - element(given[2], shared)) *
-               element(given[1], shared);
+        sum +=
+            element(x, {at[0], k}) * (element(given[0], place) - element(given[2], shared)) * element(given[1], shared);
       }
       count += element(y, at) != std::max(sum, 0.0);
     });
@@ -73,11 +73,11 @@ def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
 }  // namespace
 
 TEST_CASE("products with matrices of few bits are the sums that the graph says", "[passes]") {
-  const auto product = GENERATE(
-      QuantizedProduct{"uint4", 64, 128, 32, false}, QuantizedProduct{"int4", 96, 65, 32, true},
-      QuantizedProduct{"uint4", 37, 3, 16, true}, QuantizedProduct{"int8", 64, 64, 64, false},
-      QuantizedProduct{"uint8", 50, 31, 32, true}, QuantizedProduct{"uint2", 48, 200, 16, true},
-      QuantizedProduct{"int2", 33, 17, 8, false});
+  const auto product =
+      GENERATE(QuantizedProduct{"uint4", 64, 128, 32, false}, QuantizedProduct{"int4", 96, 65, 32, true},
+               QuantizedProduct{"uint4", 37, 3, 16, true}, QuantizedProduct{"int8", 64, 64, 64, false},
+               QuantizedProduct{"uint8", 50, 31, 32, true}, QuantizedProduct{"uint2", 48, 200, 16, true},
+               QuantizedProduct{"int2", 33, 17, 8, false});
   CAPTURE(product.dtype, product.depth, product.width);
   for (const char* target : {"host", "x86-64-v2"}) {
     CompileSettings settings;
@@ -93,8 +93,9 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
 }
 
 TEST_CASE("matrices of few bits are stored in as few bits", "[passes]") {
-  const auto product = GENERATE(QuantizedProduct{"uint4", 256, 256, 32, true}, QuantizedProduct{"int8", 256, 256, 256, false},
-                                QuantizedProduct{"uint2", 256, 256, 64, false});
+  const auto product =
+      GENERATE(QuantizedProduct{"uint4", 256, 256, 32, true}, QuantizedProduct{"int8", 256, 256, 256, false},
+               QuantizedProduct{"uint2", 256, 256, 64, false});
   int64_t given = 0, stored = 0;
   for (const Tensor& tensor : product.operands()) given += tensor.bytes();
   const CompiledModule compiled = compile(product.module("\"m\""));
