@@ -305,11 +305,12 @@ ScheduleRule contraction_rule() {
   std::vector<DecisionRow> decisions = contraction_decisions();
   decisions.push_back({kSpecialize, "symbolic rows that have separate code",
                        "1, and those just above a tile; none where an operand is copied that is not constant"});
-  return anchored({.name = "contraction",
-                   .op = "matmul",
-                   .doc = "a product of matrices whose right operand lies in panels, is unpacked or is worth copying into panels",
-                   .decisions = std::move(decisions)},
-                  find_contraction, choose_tile_and_versions, follow_contraction);
+  return anchored(
+      {.name = "contraction",
+       .op = "matmul",
+       .doc = "a product of matrices whose right operand lies in panels, is unpacked or is worth copying into panels",
+       .decisions = std::move(decisions)},
+      find_contraction, choose_tile_and_versions, follow_contraction);
 }
 
 }  // namespace relaxc

@@ -24,8 +24,8 @@ struct ContractionTile {
   enum class Unpacks : uint8_t { kNothing, kInRegisters, kIntoPanel };
   Unpacks unpacks = Unpacks::kNothing;
   int64_t scaled_rows = 1;
-  int64_t row_tiles = 0;        // in a block of rows; 0: threads share panels instead
-  bool columns_first = false;   // all products use a panel before the next one
+  int64_t row_tiles = 0;       // in a block of rows; 0: threads share panels instead
+  bool columns_first = false;  // all products use a panel before the next one
   // From the prefetch of a panel's row to its use; 0: there is none; absent: the next panel is fetched.
   std::optional<int64_t> rows_ahead = {};
   int64_t parts = 1;  // of the reduction
@@ -48,9 +48,9 @@ struct ContractionTile {
 
 // Returns the axes, lanes, vectors and instruction of the tile for a product whose operand lies in panels, y[n /
 // columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], in
-// bands [n / columns, k, band, columns] or [0, k, band, n], or is unpacked by a block before it, or is a matrix that may be
-// copied into panels first.
-// Returns the reason if the product has another form, the target has no such instruction, or it is decided not to copy.
+// bands [n / columns, k, band, columns] or [0, k, band, n], or is unpacked by a block before it, or is a matrix that
+// may be copied into panels first. Returns the reason if the product has another form, the target has no such
+// instruction, or it is decided not to copy.
 using ContractionMatch = std::variant<ContractionTile, std::string>;
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions);
 // Takes the decisions about such a tile.

@@ -222,8 +222,8 @@ ContractionMatch match_unpacked(const Stage& product, const Block& unpacking, co
   const auto rows = is_axis ? product.extent(tile.row_axis) : 1;
   tile.vectors = static_cast<int>(columns) / tile.lanes;
   const bool has_few_rows = rows && *rows <= most_rows(tile.vectors, target);
-  const bool in_registers = decisions.word("unpack", {"registers", "panel"}, has_few_rows ? "registers" : "panel") ==
-                            "registers";
+  const bool in_registers =
+      decisions.word("unpack", {"registers", "panel"}, has_few_rows ? "registers" : "panel") == "registers";
   tile.unpacks = in_registers ? ContractionTile::Unpacks::kInRegisters : ContractionTile::Unpacks::kIntoPanel;
   if (!in_registers) tile.vectors = std::min(tile.vectors, kSideBySide);
   tile.scaled_rows = std::max<int64_t>(1, unpacking.annotations.get_int(annotation<"scaled_rows">(), 1));
@@ -300,8 +300,8 @@ static bool has_constant_operand(const Block& product) {
 
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
   const std::optional<Ref<Block>> unpacking = unpacking_block(product);
-  ContractionMatch match = unpacking ? match_unpacked(product, **unpacking, target, decisions)
-                                     : match_panels(*product.block, target);
+  ContractionMatch match =
+      unpacking ? match_unpacked(product, **unpacking, target, decisions) : match_panels(*product.block, target);
   auto* tile = std::get_if<ContractionTile>(&match);
   if (!tile) return match;
   bool is_axis = tile->row_axis < product.block->iter_vars.size();
@@ -358,9 +358,11 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty()) {
     std::vector<int64_t> candidates = doublings_between(kFewestRowsAhead, kMostRowsAhead);
     candidates.insert(candidates.begin(), 0);
-    // Few rows read a panel so fast that the processor fetches it by itself, earlier than instructions would.
-    const bool unpacks = tile.unpacks != ContractionTile::Unpacks::kNothing;
-    tile.rows_ahead = decisions.number("rows_ahead", candidates, tile.rows < kFewestFetchedRows || unpacks ? 0 : kRowsAhead);
+    // Few rows read a panel so fast that the processor fetches it by itself, earlier than instructions would. Unpacking
+    // takes about as long as memory does, so that both have to go on at the same time.
+    const bool unpacks = tile.unpacks == ContractionTile::Unpacks::kInRegisters;
+    const int64_t formula_ahead = unpacks ? kUnpackedRowsAhead : tile.rows < kFewestFetchedRows ? 0 : kRowsAhead;
+    tile.rows_ahead = decisions.number("rows_ahead", candidates, formula_ahead);
   }
   return tile;
 }
@@ -385,9 +387,7 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
 }
 
 std::vector<DecisionRow> contraction_decisions() {
-  return {{"unpack", "where the numbers of few bits of a right operand become floats, \"registers\" or a \"panel\"",
-           "\"registers\" where a tile with a vector of each number of a word has all rows"},
-          {"copy_operand", "copy the right operand into panels first",
+  return {{"copy_operand", "copy the right operand into panels first",
            fmt::format("rows >= {} * products per cycle, of a batch where L1 does not hold it; or it is constant",
                        kCopyCycles)},
           {"columns", "columns of a register tile, one panel or several",
@@ -408,7 +408,10 @@ std::vector<DecisionRow> contraction_decisions() {
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
            "\"loop\" where the blocks call functions such as exp"},
           {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once; 0: none",
-           fmt::format("{}; none for a tile of fewer rows than {}", kRowsAhead, kFewestFetchedRows)}};
+           fmt::format("{}; none for a tile of fewer rows than {}; {} where it is unpacked in registers", kRowsAhead,
+                       kFewestFetchedRows, kUnpackedRowsAhead)},
+          {"unpack", "where the numbers of few bits of a right operand become floats, in \"registers\" or a \"panel\"",
+           "\"registers\" where a tile with a vector of each number of a word has all rows"}};
 }
 
 }  // namespace relaxc
