@@ -21,7 +21,7 @@ inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kW
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
-  std::vector<std::string> fixed_dims, ranges, bound, types, caches;
+  std::vector<std::string> fixed_dims, ranges, bound, types;
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
