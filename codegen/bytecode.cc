@@ -15,7 +15,6 @@
 #include "support/lists.h"
 #include "tir/analysis/conditions.h"
 #include "vm/builder.h"
-#include "vm/caches.h"
 
 namespace relaxc::codegen {
 
@@ -561,13 +560,11 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
     if (!graph) continue;
     std::string entry = (*graph)->attrs.get_string(attr_names::kEntryName, name);
     FunctionLowering(module, builder, constants, entry, *graph).run();
-    for (const char* formula : {attr_names::kArenaBytes, attr_names::kPeakBytes}) {
-      if (const AttrValue* bytes = (*graph)->attrs.find(formula))
-        builder.set_metadata(fmt::format("{}.{}", formula, entry), *bytes->as<std::string>());
+    for (const char* shown : {attr_names::kArenaBytes, attr_names::kPeakBytes, attr_names::kCaches}) {
+      if (const AttrValue* text = (*graph)->attrs.find(shown))
+        builder.set_metadata(fmt::format("{}.{}", shown, entry), *text->as<std::string>());
     }
-    const std::string caches = (*graph)->attrs.get_string(attr_names::kCaches, ""),
-                      otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
-    if (!caches.empty()) builder.set_metadata(std::string(vm::kCachesKey) + entry, caches);
+    const std::string otherwise = (*graph)->attrs.get_string(attr_names::kOtherwise, "");
     if (module.functions.contains(otherwise)) builder.set_metadata(std::string(vm::kOtherwiseKey) + entry, otherwise);
   }
   const AttrValue* refused = module.attrs.find(attr_names::kRefused);

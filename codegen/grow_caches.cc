@@ -135,11 +135,11 @@ class CacheGrower {
                                [&](Axes i) { return load(memory, i); })});
   }
 
-  // Appends a test that the two are equal when the function runs. The name of the variable is its message.
-  static void expect_equal(const Expr& a, const Expr& b, const char* name, const Span& span,
+  // Appends a test that the two are equal when the function runs; `what` is its message.
+  static void expect_equal(const Expr& a, const Expr& b, const char* what, const Span& span,
                            std::vector<Binding>& bindings) {
     const Type type = shape_type({b});
-    bindings.push_back({shape_expr({simplify(a)}, span), type, make_var(name, type, span)});
+    bindings.push_back({shape_expr({simplify(a)}, span), type, make_var(name_of_check(what), type, span)});
   }
 
   std::vector<Binding> in_place(const FoundCache& cache, const VarRef& memory, const VarRef& updated) {
@@ -147,8 +147,8 @@ class CacheGrower {
     const Expr total = (*known_shape(cache.present.type()))[cache.axis];
     const Expr& capacity = (*known_shape(memory.type()))[cache.axis];
     std::vector<Binding> result;
-    expect_equal(max(cache.length, int_imm(0)), cache.length, "a_negative_number_of_tokens_in_the_cache", span, result);
-    expect_equal(min(total, capacity), total, "more_tokens_than_the_cache_has_room_for", span, result);
+    expect_equal(max(cache.length, int_imm(0)), cache.length, "a negative number of tokens in the cache", span, result);
+    expect_equal(min(total, capacity), total, "more tokens than the cache has room for", span, result);
     const Expr append = make_call_tir(module_, "append_to_cache", append_program(cache, memory.type()),
                                       {memory, cache.rows}, {memory.type()}, span);
     const Expr extended =

@@ -62,6 +62,18 @@ static void add_arithmetic(CLI::App& app, CompileSettings& settings) {
       ->check(one_of({"fp32", "bf16"}).description(""));
 }
 
+static CacheNames parse_caches(const std::vector<std::string>& texts) {
+  CacheNames result;
+  for (const std::string& text : texts) {
+    if (text == "auto") {
+      result.by_name = true;
+    } else {
+      result.named.insert(parse_cache(text));
+    }
+  }
+  return result;
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
@@ -71,8 +83,9 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--type", types,
                  "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
-  app.add_option("--in-place", caches,
-                 "PAST=PRESENT, a decoder's cache that runs extend in place, or auto, repeatable (docs/relaxc.md)")
+  app.add_option_function<std::vector<std::string>>(
+         "--in-place", [this](const std::vector<std::string>& texts) { settings.caches = parse_caches(texts); },
+         "PAST=PRESENT, a decoder's cache that runs extend in place, or auto, repeatable (docs/relaxc.md)")
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)")
@@ -251,13 +264,6 @@ std::vector<std::string> CompilerOptions::files(const std::string& model) const 
 }
 
 void CompilerOptions::set_params(CompileSettings& result) const {
-  for (const std::string& text : caches) {
-    if (text == "auto") {
-      result.caches.by_name = true;
-    } else {
-      result.caches.named.insert(parse_cache(text));
-    }
-  }
   for (const std::string& text : bound) {
     auto [name, file] = split_at_equals(text, "a param such as w=w.npy", names_file);
     Tensor tensor = file.ends_with(".pb") ? read_tensor_pb(file) : read_npy(file);

@@ -21,7 +21,7 @@ inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kW
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
-  std::vector<std::string> fixed_dims, ranges, bound, types, caches;
+  std::vector<std::string> fixed_dims, ranges, bound, types;
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
@@ -37,7 +37,7 @@ struct CompilerOptions {
   CompileSettings get(const std::string& model) const;
   // Returns the files with kernels and schedules that get() reads.
   std::vector<std::string> rule_files(const std::string& model) const;
-  // Sets what flags say about params of the function: caches, values, types.
+  // Sets what flags say about params of the function: values, types.
   void set_params(CompileSettings& result) const;
 
  private:
