@@ -1,5 +1,5 @@
-"""Runs an ONNX model in torch, node by node, for the values of all its tensors; knows the operators of the networks that
-quantize.py quantizes."""
+"""Runs an ONNX model in torch, node by node, for the values of all its tensors; knows the operators of the networks
+that quantize.py quantizes."""
 import onnx
 import torch
 from onnx import helper, numpy_helper
@@ -95,7 +95,7 @@ def values_of(model, inputs):
 
 
 def ranges_of(model, sets):
-    """Returns name -> (least, greatest) of every float32 tensor over these sets of inputs; both are 0 or reach beyond."""
+    """Returns name -> (least, greatest) of every float32 tensor over these sets of inputs; 0 lies between them."""
     ranges = {}
     for inputs in sets:
         with torch.no_grad():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes networks that export.py exported in int8, in the forms that ONNX Runtime's own tool writes.
 
-usage: quantize.py DIR [NAME_FORM...] [--new] [--json]        (without names: all of them)
+usage: quantize.py DIR [NAME_FORM...] [--twins dynamic,static] [--new] [--json]        (without names: all of them)
        quantize.py DIR --list
 
 From DIR/NAME/ it makes DIR/NAME_FORM/: the model and, with symbolic dims and as static twin, what of the two is there.

@@ -8,8 +8,8 @@
 //
 // --plot: draws the ratios of the networks (plot.mjs), those of this run or, with --from, of an earlier run's --json.
 // --trees: the forests of bench/trees/export.py, at three batch sizes each. --check: measures nothing; compares results
-// with torch's at the sizes that were exported (those of quantized networks in comparison with ONNX Runtime's), and those on one thread
-// with those on two.
+// with torch's at the sizes that were exported (those of quantized networks in comparison with ONNX Runtime's), and
+// those on one thread with those on two.
 //
 // Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds, the worst
 // last. Every round is a fresh process, of the artifact; compile seconds and memory are of one `relaxc compile`, the
@@ -26,8 +26,8 @@ import { svgOf } from './plot.mjs';
 
 const kForests = ['boosted', 'boosted_classes', 'xgboost', 'leafwise', 'forest', 'forest_classes'];
 const kForestBatches = [1, 100, 10000];
-// The errors of quantized networks, relative to the norm of the float model's result: at most so many times that of ONNX
-// Runtime, and so much.
+// The errors of quantized networks, relative to the norm of the float model's result: at most so many times that of
+// ONNX Runtime, and so much.
 const kMoreError = 1.25;
 const kMostError = 0.5;
 const kAnyDifference = ['--rtol', '0', '--atol', '1e30'];
@@ -181,7 +181,8 @@ const kColumns = [
 
 const results = [];
 
-// Return the float32 numbers in a file of NumPy, and the last ones of a TensorProto without a name, which ends with them.
+// Return the float32 numbers in a file of NumPy, and the last ones of a TensorProto without a name, which ends with
+// them.
 const floatsIn = (bytes) => new Float32Array(new Uint8Array(bytes).buffer);
 function floatsOfNumpy(path) {
   const bytes = readFileSync(path);

@@ -8,12 +8,31 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/model_file.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr int64_t kOldest = 11;  // operators changed in many ways before
+// Operators whose nodes had another form before that opset, and are not rewritten.
+struct FormSince {
+  const char* op_type;
+  int64_t opset;
+};
+constexpr FormSince kForms[] = {
+    {"Add", 7},      {"And", 7},     {"BatchNormalization", 9},
+    {"Cast", 6},     {"Clip", 11},   {"Concat", 4},
+    {"Div", 7},      {"Dropout", 7}, {"Equal", 7},
+    {"Gemm", 7},     {"GRU", 7},     {"Greater", 7},
+    {"LSTM", 7},     {"Less", 7},    {"Max", 8},
+    {"Mean", 8},     {"Min", 8},     {"Mul", 7},
+    {"Or", 7},       {"PRelu", 9},   {"Pad", 11},
+    {"Pow", 7},      {"RNN", 7},     {"Reshape", 5},
+    {"Resize", 11},  {"Scan", 9},    {"Slice", 10},
+    {"Split", 2},    {"Sub", 7},     {"Sum", 8},
+    {"Tile", 6},     {"TopK", 11},   {"Upsample", 10},
+    {"Scatter", 11}, {"Xor", 7},
+};
 
 // The opsets since which a model needs that IR version.
 constexpr std::pair<int64_t, int64_t> kIrVersions[] = {{21, 10}, {19, 9}, {15, 8}, {12, 7}, {11, 6}};
@@ -114,6 +133,9 @@ void OpsetRaiser::raise_softmax(onnx::NodeProto& node, int64_t place, const onnx
 
 void OpsetRaiser::raise_node(onnx::NodeProto& node, int64_t place, const onnx::GraphProto& graph) {
   if (!domain_of(node.domain()).empty()) return;
+  const FormSince* form =
+      find_item(kForms, node.op_type(), [](const FormSince& row) { return std::string(row.op_type); });
+  if (form && from_ < form->opset) refuse(node, place, fmt::format("it had another form before opset {}", form->opset));
   if (crosses(12) && is_one_of(node, "Dropout")) taken(node, "ratio");  // of training
   if (crosses(13) && is_one_of(node, "Squeeze", "Unsqueeze", "ReduceSum")) make_operand(node, "axes", 1);
   if (crosses(13) && is_one_of(node, "Split")) make_operand(node, "split", 1);
@@ -150,9 +172,6 @@ void OpsetRaiser::raise_graph(onnx::GraphProto& graph) {  // NOLINT: protobuf bo
 void raise_opset(onnx::ModelProto& model, int64_t opset) {
   for (auto& import : *model.mutable_opset_import()) {
     if (!domain_of(import.domain()).empty() || import.version() >= opset) continue;
-    if (import.version() < kOldest)
-      fail_unsupported({}, "the model is of opset {}, and is needed for opset {}; export it for opset {} or newer",
-                       import.version(), opset, kOldest);
     OpsetRaiser(model, import.version(), opset).raise();
     import.set_version(opset);
     for (const auto& [since, version] : kIrVersions) {

@@ -5,8 +5,7 @@
 namespace relaxc::onnx_import {
 
 // Gives the model the opset of ai.onnx, if it has an older one, and the IR version that goes with it. Nodes whose form
-// changed in between are rewritten. Throws a CompileError that names a node for which that is not possible, and for
-// opsets before 11.
+// changed in between are rewritten. Throws a CompileError that names a node for which that is not possible.
 void raise_opset(onnx::ModelProto& model, int64_t opset);
 
 }  // namespace relaxc::onnx_import
