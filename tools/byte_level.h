@@ -7,8 +7,9 @@
 
 namespace relaxc::tools {
 
-// Reads tokenizer.json, or vocab.json with the merges in merges.txt beside it; without these a text is cut at the longest
-// token that fits. Throws a CompileError for a tokenizer of another kind, and for a file that is not understood.
+// Reads tokenizer.json, or vocab.json with the merges in merges.txt beside it; without these a text is cut at the
+// longest token that fits. Throws a CompileError for a tokenizer of another kind, and for a file that is not
+// understood.
 Vocabulary read_byte_level(const std::string& path);
 
 }  // namespace relaxc::tools

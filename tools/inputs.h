@@ -46,7 +46,8 @@ void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string
 // Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
-// Parses "past_0=present_0", an input and the output that is its next value. Throws CLI::ValidationError for other forms.
+// Parses "past_0=present_0", an input and the output that is its next value. Throws CLI::ValidationError for other
+// forms.
 std::pair<std::string, std::string> parse_cache(const std::string& text);
 
 // The sources of inputs: files and values by name, files by position, else random values in declared shapes.

@@ -93,8 +93,10 @@ TEST_CASE("what is not a growing cache is an error that says why", "[codegen]") 
     text.replace(text.find(from), std::string_view(from).size(), to);
     return message_of([&] { (void)compile_file("model.py", settings_for(text)); });
   };
-  CHECK(contains(refused(kDecoderOfCaches, "(past, x), axis=2", "(x, past), axis=2"), "is a Concat of it and the new tokens"));
-  CHECK(contains(refused(kDecoderOfCaches, "\"tokens\", 4", "3, 4"), "its number of tokens is 3, expected a symbolic dim"));
+  CHECK(contains(refused(kDecoderOfCaches, "(past, x), axis=2", "(x, past), axis=2"),
+                 "is a Concat of it and the new tokens"));
+  CHECK(contains(refused(kDecoderOfCaches, "\"tokens\", 4", "3, 4"),
+                 "its number of tokens is 3, expected a symbolic dim"));
   CHECK(contains(refused(kDecoderOfCaches, "R.sum(present", "R.sum(past"), "reads it in other places than the Concat"));
   CHECK(contains(refused(kDecoderOfCaches, "present_0", "y"), "there is no cache to extend in place"));
 }
