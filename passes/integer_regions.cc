@@ -29,7 +29,7 @@ constexpr double kSameScale = 1e-6;  // relative difference of scales that are m
 // What moves numbers or takes the largest of some, without arithmetic, of argument 0 (concat: of all).
 constexpr OpName kMovesOfNumbers[] = {ops::kReshape,     ops::kFlatten,   ops::kSqueeze,      ops::kExpandDims,
                                       ops::kPermuteDims, ops::kConcat,    ops::kStridedSlice, ops::kTake,
-                                      ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad,          ops::kLayoutTransform};
+                                      ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad};
 
 // Returns whether a scale is a positive constant by which no number of 8 bits overflows, nor a sum when it is divided.
 bool is_plain_scale(const Expr& scale) {
@@ -46,7 +46,8 @@ bool is_small_bias(const Expr& bias) {
   return true;
 }
 bool is_number(const Expr& arg) { return arg.is<FloatImm>(); }
-bool is_of_bytes(const Type& type) { return tensor_dtype(type) == kInt8 || tensor_dtype(type) == kUInt8; }
+bool is_byte(DType dtype) { return dtype == kInt8 || dtype == kUInt8; }
+bool is_of_bytes(const Type& type) { return tensor_dtype(type) && is_byte(*tensor_dtype(type)); }
 
 // A float32 value that is known to be act(sums * scale + bias).
 struct ScaledSums {
@@ -70,6 +71,12 @@ class IntegerRegions final : public GraphRewriter {
     std::optional<Expr> result = rewritten(binding, b);
     for (const Binding& made : b.since(before)) values_.insert_or_assign(made.var.get(), made.value);
     return result;
+  }
+  // What a branch has computed is not there behind it.
+  void enter_scope() override { outside_.push_back(other_sign_); }
+  void leave_scope() override {
+    other_sign_ = std::move(outside_.back());
+    outside_.pop_back();
   }
 
  private:
@@ -176,7 +183,9 @@ class IntegerRegions final : public GraphRewriter {
   std::optional<Expr> rounded_sums(const Call& real, Builder& b) const {
     const Call* quantize = call_of(real.args[0], ops::kQuantize);
     const auto zero = constant_element(real.args[2]);
-    if (!quantize || !zero || !constant_element(real.args[1]) || !is_of_bytes(real.args[0].type())) return std::nullopt;
+    if (!quantize || !zero || constant_element(quantize->args[2]) != zero || !constant_element(real.args[1]) ||
+        !is_of_bytes(real.args[0].type()))
+      return std::nullopt;
     const double least = (tensor_dtype(real.args[0].type()) == kInt8 ? -128 : 0) - *zero;
     const Expr limited = b.op("clip", {b.op("round", {quantize->args[0]}), float_imm(least), float_imm(least + 255)});
     return b.op("multiply", {limited, reshape(real.args[1], {}, b)});
@@ -190,7 +199,8 @@ class IntegerRegions final : public GraphRewriter {
     const std::optional<QuantizedValue> first = real_value(parts ? parts->items[0] : args[0]);
     const bool takes_largest = call.callee.as<OpRef>()->name == ops::kMaxPool2d;
     if (!first || (takes_largest && !is_plain_scale(*first->scale))) return std::nullopt;
-    if (!has_one_parameter(*first)) return moved_vectors(call, *first, b);
+    if (call.callee.as<OpRef>()->name == ops::kPermuteDims) return permuted_numbers(call, *first, b);
+    if (!has_one_parameter(*first)) return std::nullopt;
     if (parts) {
       std::vector<Expr> numbers;
       for (const Expr& part : parts->items) {
@@ -215,9 +225,8 @@ class IntegerRegions final : public GraphRewriter {
     const Expr numbers = b.op(call.callee.as<OpRef>()->name, std::move(args), attrs);
     return b.op("dequantize", {numbers, *first->scale, *first->zero}, DequantizeAttrs{-1, kFloat32});
   }
-  // In a transposed tensor the parameters are along another axis.
-  static std::optional<Expr> moved_vectors(const Call& call, const QuantizedValue& value, Builder& b) {
-    if (call.callee.as<OpRef>()->name != ops::kPermuteDims) return std::nullopt;
+  // In a transposed tensor the parameters are along another axis. Weights are constants again.
+  static Expr permuted_numbers(const Call& call, const QuantizedValue& value, Builder& b) {
     const size_t rank = static_cast<size_t>(known_rank(value.numbers.type()));
     const std::vector<int64_t> axes = read_attrs<AxesAttrs>(call.attrs).permutation(rank);
     const int64_t axis = std::ranges::find(axes, value.axis) - axes.begin();
@@ -389,12 +398,7 @@ class IntegerRegions final : public GraphRewriter {
 
   std::optional<Expr> quantized(const Call& call, const Binding& binding, Builder& b) {
     const auto attrs = read_attrs<QuantizeAttrs>(call.attrs);
-    if (auto known = real_value(call.args[0])) {
-      const bool is_same = known->dtype() == attrs.out_dtype && has_one_parameter(*known) &&
-                           are_same(known->scale, call.args[1]) && are_same(known->zero, call.args[2]) &&
-                           is_plain_scale(call.args[1]);
-      if (is_same) return known->numbers;
-    }
+    if (auto same = numbers_again(call, attrs.out_dtype, b)) return same;
     std::vector<Expr> args = call.args;
     const ScaledSums* known = find_value(scaled_, call.args[0].get());
     const std::optional<double> by = constant_element(args[1]);
@@ -404,8 +408,7 @@ class IntegerRegions final : public GraphRewriter {
     }
     const bool is_rounded = !same_node(args[0], call.args[0]);
     const std::optional<double> zero = constant_element(args[2]);
-    const bool turns = activations_ && zero && (attrs.out_dtype == kInt8 || attrs.out_dtype == kUInt8) &&
-                       attrs.out_dtype != *activations_;
+    const bool turns = activations_ && zero && is_byte(attrs.out_dtype) && attrs.out_dtype != *activations_;
     if (!turns && !is_rounded) return std::nullopt;
     QuantizedValue value{args[0], call.args[1], args[2]};
     if (turns) value.zero = scalar_constant(*zero + (attrs.out_dtype == kInt8 ? 128 : -128), *activations_);
@@ -415,6 +418,22 @@ class IntegerRegions final : public GraphRewriter {
     const Expr numbers = turns ? with_other_sign(value.numbers, b) : value.numbers;
     if (turns) other_sign_.emplace(numbers.get(), value.numbers);
     if (is_rounded && is_used_once(binding.var)) rounded_.emplace(value.numbers.get(), rounded_.size());
+    kept_.push_back(numbers);
+    return numbers;
+  }
+  // Returns the numbers of a dequantized value that is quantized by its own parameters.
+  std::optional<Expr> numbers_again(const Call& call, DType dtype, Builder& b) {
+    const std::optional<QuantizedValue> known = real_value(call.args[0]);
+    if (!known || !has_one_parameter(*known) || !are_same(known->scale, call.args[1]) ||
+        !is_plain_scale(call.args[1]) || !is_of_bytes(known->numbers.type()))
+      return std::nullopt;
+    const std::optional<double> zero = constant_element(*known->zero), wanted = constant_element(call.args[2]);
+    if (!zero || !wanted) return std::nullopt;
+    if (known->dtype() == dtype && *zero == *wanted) return known->numbers;
+    const double shift = known->dtype() == kInt8 ? 128 : -128;
+    if (known->dtype() == dtype || !is_byte(dtype) || *zero + shift != *wanted) return std::nullopt;
+    const Expr numbers = with_other_sign(known->numbers, b);
+    other_sign_.emplace(numbers.get(), known->numbers);
     kept_.push_back(numbers);
     return numbers;
   }
@@ -437,9 +456,10 @@ class IntegerRegions final : public GraphRewriter {
   const std::optional<DType> activations_;              // the dtype of left operands for the target's instructions
   std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
   std::unordered_map<const NodeHeader*, ScaledSums> scaled_;
-  std::unordered_map<const NodeHeader*, Expr> other_sign_;  // the same numbers, 128 larger or smaller
-  std::unordered_set<const NodeHeader*> private_;           // dequantized values that are used once
-  std::unordered_map<const NodeHeader*, size_t> rounded_;   // numbers of sums that are used once, in order
+  std::unordered_map<const NodeHeader*, Expr> other_sign_;            // the same numbers, 128 larger or smaller
+  std::vector<std::unordered_map<const NodeHeader*, Expr>> outside_;  // other_sign_ around each open scope
+  std::unordered_set<const NodeHeader*> private_;                     // dequantized values that are used once
+  std::unordered_map<const NodeHeader*, size_t> rounded_;             // numbers of sums that are used once, in order
   std::unordered_map<const NodeHeader*, int> uses_;
   std::vector<Expr> kept_;  // keeps keys alive
 };

@@ -58,12 +58,16 @@ class PrecisionLowerer final : public GraphRewriter {
     return b.op(op_name(binding.value), std::move(args), call->attrs.with("out_dtype", to_attr(kFloat32)),
                 binding.var->name);
   }
+  void enter_scope() override { ++scopes_; }
+  void leave_scope() override { --scopes_; }
 
  private:
-  // Returns the value as bfloat16. Whatever uses it later reads that, so that nothing else is stored.
+  // Returns the value as bfloat16. Whatever uses it later reads that, so that nothing else is stored; what a branch has
+  // computed is not there behind it.
   Expr narrow(const Expr& x, Builder& b) {
     if (const Expr* known = find_value(narrow_, x.get())) return *known;
     const Expr result = b.op("astype", {x}, DTypeAttrs{kBFloat16});
+    if (scopes_ > 0) return result;
     if (const Var* var = x.as<Var>(); var && result.is<Var>()) {
       const Expr wide = b.op("astype", {result}, DTypeAttrs{kFloat32});
       replace(cast<Var>(x), wide);
@@ -76,6 +80,7 @@ class PrecisionLowerer final : public GraphRewriter {
 
   std::unordered_map<const NodeHeader*, Expr> narrow_;  // by the value, and by what stands for it
   std::vector<Expr> kept_;                              // keeps keys alive
+  int scopes_ = 0;                                      // branches and local functions around the binding
 };
 
 }  // namespace
