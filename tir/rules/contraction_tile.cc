@@ -355,7 +355,9 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   }
   bool loops = tile.parts == 1 && tile.has_rows && any_is_expensive(product.epilogue);
   tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
-  if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty()) {
+  // A panel that was unpacked before is in a cache.
+  const bool is_in_memory = tile.unpacks != ContractionTile::Unpacks::kIntoPanel;
+  if (tile.reads_panels_once(num_rows) && is_in_memory && !axes_of(block, IterKind::kReduce).empty()) {
     std::vector<int64_t> candidates = doublings_between(kFewestRowsAhead, kMostRowsAhead);
     candidates.insert(candidates.begin(), 0);
     // Few rows read a panel so fast that the processor fetches it by itself, earlier than instructions would. Unpacking
