@@ -110,6 +110,13 @@ OpRow quantization(const char* name, const char* doc, const char* parameter, std
                     element);
 }
 
+// Limits a number to those of an integer dtype. NaN becomes the least.
+double within(double number, DType dtype) {
+  if (!dtype.is_integral() || dtype.bits > 32) return number;
+  const double least = dtype.is_uint() ? 0 : -std::ldexp(1, dtype.bits - 1);
+  return number > least ? std::min(number, least + std::ldexp(1, dtype.bits) - 1) : least;
+}
+
 // The references take a scale and a zero point of the element at `i`.
 template <class A>
 Reference of_parameters(double (*value)(double x, double scale, double zero_point)) {
@@ -125,13 +132,13 @@ Reference of_parameters(double (*value)(double x, double scale, double zero_poin
         block[along] /= size;
         return reference::element(c.x[k], block);
       };
-      return value(reference::element(c.x[0], i), parameter(1), parameter(2));
+      return within(value(reference::element(c.x[0], i), parameter(1), parameter(2)), attrs.out_dtype);
     })};
   };
 }
 double quantized(double x, double scale, double zero_point) {
   float ratio = static_cast<float>(x) / static_cast<float>(scale);
-  return std::clamp(static_cast<double>(std::nearbyint(ratio)) + zero_point, -128.0, 127.0);
+  return static_cast<double>(std::nearbyint(ratio)) + zero_point;
 }
 double dequantized(double x, double scale, double zero_point) { return (x - zero_point) * scale; }
 

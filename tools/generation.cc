@@ -157,6 +157,7 @@ void generate(const Program& program, const vm::Function& function, const Genera
     ++steps;
   }
   print_text("\n");
+  vm::flush(stdout);
   print_note("prompt: {}\n", rate(std::ssize(prompt), begin_of_steps - start));
   if (steps > 0) print_note("steps: {}\n", rate(steps, now_ms() - begin_of_steps));
 }
