@@ -22,6 +22,7 @@ constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not 
 constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
 constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
 constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
+// Of bytes and bfloat16: without blocks, and in blocks with sums of several products in one instruction.
 constexpr double kTimeOfPlainBytes = 2, kTimeOfDots = 0.25;
 
 // Returns the attributes of the same convolution of images of one row.
