@@ -26,7 +26,7 @@ namespace {
 constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
 constexpr double kSameScale = 1e-6;  // relative difference of scales that are meant to be equal
 
-// What moves numbers or takes the largest of some, without arithmetic, of argument 0 (concat: of all).
+// Operators that move the numbers of argument 0 (concat: of all), or take the largest of some, without arithmetic.
 constexpr OpName kMovesOfNumbers[] = {ops::kReshape,     ops::kFlatten,   ops::kSqueeze,      ops::kExpandDims,
                                       ops::kPermuteDims, ops::kConcat,    ops::kStridedSlice, ops::kTake,
                                       ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad};
@@ -72,7 +72,7 @@ class IntegerRegions final : public GraphRewriter {
     for (const Binding& made : b.since(before)) values_.insert_or_assign(made.var.get(), made.value);
     return result;
   }
-  // What a branch has computed is not there behind it.
+  // Values that a branch computes are not defined behind it.
   void enter_scope() override { outside_.push_back(other_sign_); }
   void leave_scope() override {
     other_sign_ = std::move(outside_.back());

@@ -62,8 +62,8 @@ class PrecisionLowerer final : public GraphRewriter {
   void leave_scope() override { --scopes_; }
 
  private:
-  // Returns the value as bfloat16. Whatever uses it later reads that, so that nothing else is stored; what a branch has
-  // computed is not there behind it.
+  // Returns the value as bfloat16. Later users read that, so that nothing else is stored, unless a branch computes it:
+  // its values are not defined behind it.
   Expr narrow(const Expr& x, Builder& b) {
     if (const Expr* known = find_value(narrow_, x.get())) return *known;
     const Expr result = b.op("astype", {x}, DTypeAttrs{kBFloat16});
