@@ -163,6 +163,7 @@ Value FunctionEmitter::llvm_intrinsic(const Call& op, const Expr& node) {
   if (id == llvm::Intrinsic::not_intrinsic)
     fail(node.span(), "LLVM {} has no intrinsic '{}'", LLVM_VERSION_STRING, name->value);
   if (Lookup::isTargetIntrinsic(id)) check_target(name->value, kernel_.target, node.span());
+  uses_tiles_ = uses_tiles_ || features_of_intrinsic(name->value).starts_with("amx-tile");
   size_t first = op.args.size() > 1 && op.args[1].is<IntImm>() && dtype_of(op.args[1]) == DType::uint(32) ? 2 : 1;
   std::vector<Value> args;
   for (size_t i = first; i < op.args.size(); ++i) args.push_back(expr(op.args[i]));

@@ -69,6 +69,7 @@ class FunctionEmitter {
   void return_if(Value condition, Value status, const std::string& message);
   llvm::BasicBlock* new_block(const char* name);
   void finish();
+  void configure_tiles();
 
   // ---- emit_memory.cc
   void alloc_buffer(const AllocBuffer& alloc);
@@ -172,6 +173,7 @@ class FunctionEmitter {
   std::optional<VarRef> around_;           // the variable of the innermost serial loop
   Value turns_ = nullptr;                  // whether this parallel body runs its iterations in the reverse order
   bool in_parallel_;
+  bool uses_tiles_ = false;  // matrix registers
   int64_t stack_bytes_ = 0;
   int64_t unroll_factor_ = 1;                               // copies that the surrounding unrolled loops make
   bool in_unrolled_ = false;                                // whether there are such loops

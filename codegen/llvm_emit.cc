@@ -1,6 +1,9 @@
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -15,6 +18,7 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/analysis/pointers.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
 
@@ -79,7 +83,32 @@ llvm::BasicBlock* FunctionEmitter::new_block(const char* name) {
 void FunctionEmitter::finish() {
   b_.CreateRet(b_.getInt32(0));
   b_.SetInsertPoint(setup_);
+  if (uses_tiles_) configure_tiles();
   b_.CreateBr(start_);
+}
+
+// Gives all matrix registers their full size where the function begins, and gives them back where it returns: the
+// system then has no more of them to save. Both together take as long as 20 products of tiles.
+void FunctionEmitter::configure_tiles() {
+  // Intel's Software Developer's Manual, volume 2, LDTILECFG: the palette, the bytes of a row and the rows of each
+  // tile.
+  std::array<uint8_t, 64> bytes{};
+  bytes[0] = 1;
+  for (size_t tile = 0; tile < kTiles; ++tile) {
+    bytes[16 + 2 * tile] = kTileBytes;
+    bytes[48 + tile] = kTileRows;
+  }
+  llvm::Constant* contents = llvm::ConstantDataArray::get(b_.getContext(), bytes);
+  auto* memory = new llvm::GlobalVariable(kernel_.module, contents->getType(), true, llvm::GlobalValue::InternalLinkage,
+                                          contents, "tile_sizes");
+  memory->setAlignment(llvm::Align(bytes.size()));
+  memory->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
+  for (llvm::BasicBlock& block : *function_) {
+    auto* end = block.getTerminator();
+    if (!end || !llvm::isa<llvm::ReturnInst>(end)) continue;
+    llvm::IRBuilder<>(end).CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+  }
 }
 
 void FunctionEmitter::emit_body(const Stmt& body) {

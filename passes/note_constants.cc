@@ -1,5 +1,5 @@
 // Expects: calls of tensor programs that are not scheduled, equal ones being one (merge_kernels). Guarantees: a block
-// of a reduction that reads a matrix which is constant in all calls of its program names it (annotation
+// of a reduction that reads a matrix, perhaps in blocks, which is constant in all calls of its program names it (annotation
 // constant_operand). Built-in rules may copy such an operand into another layout for any number of rows:
 // rewrite_weights then does it while compiling.
 #include "ir/attr_names.h"
@@ -33,7 +33,7 @@ void add_calls(const Function& graph, const IRModule& module, ConstantTensors& r
 }
 
 bool is_whole_matrix(const BufferType& type) {
-  return type.shape.size() == 2 &&
+  return type.shape.size() >= 2 &&
          std::ranges::all_of(type.shape, [](const Expr& dim) { return as_int(dim).has_value(); });
 }
 

@@ -67,6 +67,7 @@ namespace relaxc {
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
+  Y(tile_registers, "place buffers of scope amx.tmm in matrix registers, and make nests over them instructions")   \
   X(whole_bytes, "run parallel loops serially where two iterations would store in one byte of packed elements")    \
   Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
   Y(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
@@ -146,7 +147,7 @@ const std::vector<Pipeline>& pipelines() {
        "operators to scheduled tensor programs",
        {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_attention", "remove_dead_code", "fuse_cells",
         "find_views", "fuse", "remove_dead_code", "merge_kernels", "note_constants", "schedule", "rewrite_weights",
-        "fuse_loops", "remove_dead_code"}},
+        "merge_kernels", "fuse_loops", "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
@@ -163,7 +164,8 @@ const std::vector<Pipeline>& pipelines() {
         "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
-        "guard_tiles", "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
+        "guard_tiles", "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
+        "tile_registers", "whole_bytes",
         "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "transpose_tiles",
         "promote_accumulators",
         "narrow_indices", "share_storage", "merge_subexpressions"}},

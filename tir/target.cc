@@ -31,6 +31,8 @@ constexpr FigureRow kFigures[] = {
      true},
     {"has_int8_dot", "sums of four products of bytes in each lane", at<&Target::has_int8_dot>, true},
     {"has_bfloat16_dot", "sums of two products of bfloat16 in each lane", at<&Target::has_bfloat16_dot>, true},
+    {"has_int8_tiles", "products of tiles of bytes in matrix registers", at<&Target::has_int8_tiles>, true},
+    {"has_bfloat16_tiles", "products of tiles of bfloat16 in matrix registers", at<&Target::has_bfloat16_tiles>, true},
     {"fma_ports", "full vectors multiplied and added in a cycle", at<&Target::fma_ports>},
     {"fma_latency", "cycles until a sum can be added to again", at<&Target::fma_latency>},
     {"load_ports", "full vectors loaded in a cycle", at<&Target::load_ports>},

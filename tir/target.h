@@ -43,6 +43,8 @@ struct Target {
   bool has_float16_conversion = false;  // float16 <-> float32 in one instruction
   bool has_int8_dot = false;            // sums of four products of bytes (vpdpbusd, sdot), as wide as vectors are
   bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps), as wide as vectors are
+  bool has_int8_tiles = false;          // products of tiles of bytes in matrix registers (AMX)
+  bool has_bfloat16_tiles = false;      // the same of bfloat16
   int64_t fma_ports = 2;                // full vectors multiplied and added in a cycle
   int64_t fma_latency = 4;              // cycles until a sum can be added to again
   int64_t load_ports = 2;               // full vectors loaded in a cycle

@@ -9,6 +9,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #elif defined(__riscv) && __riscv_xlen == 64
@@ -23,7 +27,7 @@ namespace {
 // The CPUID bit of an x86 feature, and the registers whose state the system must save for it (Intel's Software
 // Developer's Manual, volume 2, CPUID, and volume 1, chapter 13; AMD's manual, volume 3, appendix D).
 enum Register : uint8_t { kEax, kEbx, kEcx, kEdx };
-enum State : uint32_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6, kApx = 1 << 19 };  // bits of XCR0
+enum State : uint32_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6, kTiles = 0x60000, kApx = 1 << 19 };  // bits of XCR0
 struct X86Feature {
   std::string_view name;
   uint32_t leaf, subleaf;
@@ -31,8 +35,9 @@ struct X86Feature {
   int bit;
   State state;
 };
-// The features that LLVM uses for ordinary code when the target has them. Instructions for encryption, matrix tiles and
-// the system come only from intrinsics that kernels cannot name (codegen/emit_builtin.cc), so code does not need those.
+// The features that LLVM uses for ordinary code when the target has them, and those of kernels on matrix tiles.
+// Instructions for encryption and the system come only from intrinsics that kernels cannot name
+// (codegen/emit_builtin.cc), so code does not need those.
 constexpr X86Feature kX86[] = {
     {"sse3", 1, 0, kEcx, 0, kNone},
     {"ssse3", 1, 0, kEcx, 9, kNone},
@@ -74,6 +79,9 @@ constexpr X86Feature kX86[] = {
     {"avx512vpopcntdq", 7, 0, kEcx, 14, kZmm},
     {"avx512fp16", 7, 0, kEdx, 23, kZmm},
     {"avx512bf16", 7, 1, kEax, 5, kZmm},
+    {"amx-bf16", 7, 0, kEdx, 22, kTiles},
+    {"amx-tile", 7, 0, kEdx, 24, kTiles},
+    {"amx-int8", 7, 0, kEdx, 25, kTiles},
     // One bit covers all of APX.
     {"egpr", 7, 1, kEdx, 21, kApx},
     {"push2pop2", 7, 1, kEdx, 21, kApx},
@@ -121,13 +129,26 @@ uint64_t saved_states() {
   return uint64_t{high} << 32 | low;
 }
 
+// Returns whether Linux lets this process use matrix tiles, for which it has to be asked: threads then save 8 KiB more
+// (Linux, Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, a number of XCR0's bit
+  static const bool is_granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return is_granted;
+#else
+  return false;
+#endif
+}
+
 bool has(const X86Feature* feature) {
   std::array<uint32_t, 4> registers{};
   if (!feature || !__get_cpuid_count(feature->leaf, feature->subleaf, &registers[kEax], &registers[kEbx],
                                      &registers[kEcx], &registers[kEdx]))
     return false;
   bool present = (registers[feature->where] >> feature->bit & 1) != 0;
-  return present && (saved_states() & feature->state) == feature->state;
+  return present && (saved_states() & feature->state) == feature->state &&
+         (feature->state != kTiles || may_use_tiles());
 }
 #elif defined(__aarch64__)
 constexpr std::string_view kHost = "aarch64";

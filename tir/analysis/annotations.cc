@@ -42,6 +42,8 @@ using enum AnnotationValue;
     "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
   X("prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
     "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache") \
+  X("amx", kLoop, kString, "tir/lower/tile_registers.cc", \
+    "\"load\", \"zero\", \"multiply\" or \"store\": the nest is that instruction on tiles (scope amx.tmm)") \
   X("turns_back", kLoop, kFlag, "codegen/llvm_emit.cc", \
     "a parallel loop whose iterations run in the reverse order in every second iteration of the loop around it") \
   X("exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc", \

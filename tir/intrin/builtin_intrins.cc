@@ -120,17 +120,17 @@ def implementation({params}):
 }
 
 // c[m, n] += a[m, k] * b[k, n]: m * n / lanes vectors of sums and one row of b, in registers.
-struct TileRow {
+struct ProductRow {
   const char* name;
   int m, n, k, lanes;
 };
 
-constexpr TileRow kTiles[] = {
+constexpr ProductRow kProducts[] = {
     {"fma_6x64x8_f32_avx512", 6, 64, 8, 16},
     {"fma_6x16x8_f32_avx2", 6, 16, 8, 8},
 };
 
-std::string module_text(const TileRow& row) {
+std::string module_text(const ProductRow& row) {
   std::string params = fmt::format(R"((a: T.handle, b: T.handle, c: T.handle):
     T.func_attr({{"tensor_intrin": "{0}"}})
     row_a, row_b, row_c = T.int64(), T.int64(), T.int64()
@@ -202,7 +202,8 @@ const TensorIntrins& builtin_tensor_intrins() {
       }
       table.add(std::move(intrin));
     }
-    for (const TileRow& row : kTiles) table.add(parse_tensor_intrin(module_text(row), row.name));
+    for (const ProductRow& row : kProducts) table.add(parse_tensor_intrin(module_text(row), row.name));
+    for (TensorIntrin& intrin : tile_intrins()) table.add(std::move(intrin));
     return table;
   }();
   return kTable;

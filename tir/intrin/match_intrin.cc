@@ -73,7 +73,7 @@ class Matcher {
     refuse("found\n{}\nexpected\n{}", text(found), text(wanted));
   }
   void define(const VarRef& found, const VarRef& wanted) {
-    vars_.insert_or_assign(wanted.get(), found);
+    vars_.insert_or_assign(wanted.get(), cast_to(found, dtype_of(wanted)));
     inner_.push_back(found);
   }
   void block(const Block& whole, const Stmt& wanted_stmt) {

@@ -6,6 +6,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tir/analysis/annotations.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -106,7 +107,7 @@ class UnreadNames {
   void look_at_scope(const Buffer& buffer, const NodeRef& node, bool has_threads) {
     const std::string& scope = buffer_type(buffer).scope;
     const std::string base = scope.substr(0, scope.find('.'));
-    if (base == "global" || base == "local" || scope.empty()) return;
+    if (base == "global" || base == "local" || scope.empty() || scope == kTileScope) return;
     const bool is_of_threads = base == "shared" || base == "warp";
     if (is_of_threads && has_threads) return;
     look(buffer.span() ? buffer.span() : node.span(), scope, fmt::format("buffer '{}'", buffer->name),

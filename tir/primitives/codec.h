@@ -4,8 +4,8 @@
 
 namespace relaxc::scheduling {
 
-inline constexpr std::string_view kStorageScopes[] = {"global", "shared",  "local", "warp",
-                                                      "wmma",   "m16n8k8", "metal", "texture"};
+inline constexpr std::string_view kStorageScopes[] = {"global",  "shared", "local",   "warp", "wmma",
+                                                      "m16n8k8", "metal",  "texture", "amx"};
 
 // The kind of each type that an argument may have.
 template <class T>

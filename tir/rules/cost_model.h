@@ -50,6 +50,12 @@ constexpr int64_t kShortSum = 32;      // iterations of a sum that takes less ti
 constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches
 constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tuners may choose
 
+// ---- Matrix registers
+
+constexpr int64_t kFewestTileRows = 4;   // for fewer, a tile of 16 rows is slower than vectors
+constexpr int64_t kManyTileRows = 7;     // tiles of rows: an odd one more or less does not count
+constexpr int64_t kMostTileGroups = 64;  // of row tiles, that users and tuners may choose
+
 // ---- Windows, of pooling and depthwise convolutions
 
 constexpr int64_t kMostWindowSteps = 64;        // instructions of an unrolled window
