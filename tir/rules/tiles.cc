@@ -23,6 +23,8 @@ namespace relaxc {
 
 namespace {
 
+constexpr const char* kMatmul = "matmul";
+
 using Positions = std::vector<size_t>;
 
 // Axes of a block that become one. The first one is the outermost.
@@ -46,11 +48,18 @@ struct MergedAxes {
   }
 };
 
+Exprs one_after_another(Exprs first, const Exprs& others) {
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
+}
+
 struct TileProduct : Stage {
   std::string op;
   const TileForm* form;
   Ref<BufferLoad> left, right;
   MergedAxes rows, columns, depth;
+  // Spatial axes around the rows, which are one with these only where the extents inside of them are constant.
+  Positions batch = {};
   // The axes of the depth in which neighbours of the left operand are not neighbours in memory, and then all others.
   std::vector<int64_t> parts_of_depth = {};
 
@@ -58,6 +67,8 @@ struct TileProduct : Stage {
   int64_t num_columns() const { return *as_int(columns.extent()); }
   int64_t depth_of_sum() const { return *as_int(depth.extent()); }
 };
+
+bool is_symbolic(const Expr& extent) { return !as_int(extent); }
 
 // Sorts the axes of a product; returns why it is none.
 std::optional<std::string> sort_axes(TileProduct& product) {
@@ -70,6 +81,12 @@ std::optional<std::string> sort_axes(TileProduct& product) {
     if (is_reduced ? !in_left || !in_right : in_left && in_right && !is_int(axis.domain.extent, 1))
       return fmt::format("axis '{}' is none of rows, columns and depth", axis.var->name);
     (is_reduced ? product.depth : in_right ? product.columns : product.rows).add(a, axis.domain.extent);
+  }
+  MergedAxes& rows = product.rows;
+  while (!rows.axes.empty() && std::ranges::any_of(std::span(rows.extents).subspan(1), is_symbolic)) {
+    product.batch.push_back(rows.axes.front());
+    rows.axes.erase(rows.axes.begin());
+    rows.extents.erase(rows.extents.begin());
   }
   for (const MergedAxes* known : {&product.columns, &product.depth}) {
     if (known->axes.empty() || !as_int(known->extent())) return "its columns or its depth are symbolic";
@@ -96,7 +113,8 @@ std::vector<int64_t> parts_of_depth(const TileProduct& product) {
 
 std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& program, const Target& target, Decisions&) {
   if (!target.has_int8_tiles && !target.has_bfloat16_tiles) return "the target has no matrix registers";
-  for (const std::string& op : {std::string("matmul"), std::string(ops::short_name(ops::kConv2d))}) {
+  const std::string conv2d = ops::short_name(ops::kConv2d);
+  for (const std::string& op : {std::string(kMatmul), conv2d}) {
     std::optional<Stage> stage = find_stage(program, op);
     if (!stage) continue;
     std::vector<Ref<BufferLoad>> operands = operands_of(*stage->block);
@@ -115,30 +133,42 @@ std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& prog
     product.parts_of_depth = parts_of_depth(product);
     return product;
   }
-  return fmt::format("it is not a list of plain nests with a block of 'matmul' or '{}'", ops::short_name(ops::kConv2d));
+  return fmt::format("it is not a list of plain nests with a block of '{}' or '{}'", kMatmul, conv2d);
 }
 
 struct TilePlan {
   int64_t row_tiles, column_tiles;  // of sums in registers
   int64_t groups;                   // of row tiles, for which the left operand is laid out together
   bool copies_before;               // it is laid out before all products
+  bool columns_first;               // all rows use a tile of columns before the next one
 };
 
-TilePlan choose_tiles(const TileProduct& product, const Target& target, Decisions& decisions) {
-  const int64_t depth = ceil_div(product.depth_of_sum(), product.form->depth) * kTileBytes;  // bytes
-  const std::optional<int64_t> rows = product.num_rows();
-  const int64_t column_tiles = ceil_div(product.num_columns(), kTileRows);
-  TilePlan plan{};
-  const bool has_pairs = !rows || ceil_div(*rows, kTileRows) % 2 == 0 || *rows > cost_model::kManyTileRows * kTileRows;
-  plan.row_tiles = decisions.number("row_tiles", {1, 2}, has_pairs ? 2 : 1);
-  plan.column_tiles = decisions.number("column_tiles", {1, 2}, column_tiles % 2 == 0 ? 2 : 1);
-  const int64_t group_bytes = plan.row_tiles * kTileRows * depth;
-  const int64_t fitting = std::clamp<int64_t>(target.l2_of_core() / 4 / group_bytes, 1, cost_model::kMostTileGroups);
-  const bool are_few = rows && *rows * depth <= target.l2_of_core() / 2;
-  plan.copies_before = decisions.flag("copies_before", are_few);
+// Returns the number of groups of row tiles whose part of the left operand fills a quarter of L2, that divides the
+// number of tiles and leaves work for all threads.
+int64_t row_groups(int64_t tiles, int64_t tile_bytes, const Target& target) {
   const int64_t shares = cost_model::kSharesPerCore * assumed_cores(target);
-  int64_t groups =
-      rows ? std::min(fitting, std::max<int64_t>(1, ceil_div(*rows, plan.row_tiles * kTileRows * shares))) : fitting;
+  const int64_t most =
+      std::min({target.l2_of_core() / 4 / tile_bytes, ceil_div(tiles, shares), cost_model::kMostTileGroups});
+  const std::vector<int64_t> divisors = divisors_between(1, std::max<int64_t>(most, 1), tiles);
+  return divisors.empty() ? 1 : divisors.back();
+}
+
+TilePlan choose_tiles(const TileProduct& product, const Target& target, Decisions& decisions) {
+  const int64_t row_bytes = ceil_div(product.depth_of_sum(), product.form->depth) * kTileBytes;
+  const std::optional<int64_t> rows = product.num_rows();
+  const int64_t half_l2 = target.l2_of_core() / 2;
+  TilePlan plan{};
+  const bool has_pairs = rows ? ceil_div(*rows, kTileRows) % 2 == 0 || *rows > cost_model::kManyTileRows * kTileRows
+                              : product.op == kMatmul;
+  plan.row_tiles = decisions.number("row_tiles", {1, 2}, has_pairs ? 2 : 1);
+  plan.column_tiles =
+      decisions.number("column_tiles", {1, 2}, ceil_div(product.num_columns(), kTileRows) % 2 == 0 ? 2 : 1);
+  const bool right_is_large = product.num_columns() * row_bytes > half_l2;
+  const bool left_is_small = rows ? *rows * row_bytes <= half_l2 : right_is_large || product.op == kMatmul;
+  plan.copies_before = decisions.flag("copies_before", left_is_small);
+  plan.columns_first = plan.copies_before && decisions.flag("columns_first", right_is_large);
+  const int64_t tile_rows = plan.row_tiles * kTileRows;
+  const int64_t groups = rows ? row_groups(ceil_div(*rows, tile_rows), tile_rows * row_bytes, target) : 1;
   plan.groups = decisions.number("groups", numbers_between(1, cost_model::kMostTileGroups), groups);
   return plan;
 }
@@ -162,44 +192,56 @@ class TileSchedule {
   }
 
  private:
+  // The axes of the product are now those of the batch, rows, columns and depth; b counts the first ones.
+  size_t b() const { return product_.batch.size(); }
+  // Returns the first positions, those of the batch, followed by others.
+  Exprs in_batch(const Exprs& at, const Exprs& others) const {
+    return one_after_another(Exprs(at.begin(), at.begin() + static_cast<long>(b())), others);
+  }
+
   // The last block reads all sums, at the same axes.
   void take_epilogue() {
-    const size_t rank = product_.rows.axes.size() + product_.columns.axes.size();
+    const size_t rank = product_.block->iter_vars.size() - product_.depth.axes.size();
     Blocks found = sch_.apply(MergeEpilogue{rv_});
     const bool fits = found.size() == 1 && cast<Block>(sch_.get(found[0]))->iter_vars.size() == rank;
     epilogue_ = fits ? found[0] : sch_.apply(CacheWrite{rv_, 0, "global"});
   }
 
   void merge_axes() {
+    auto spatial = [&](const Exprs& at) {
+      return one_after_another(map_each(product_.batch, [&](size_t axis) { return at[axis]; }),
+                               {product_.rows.merged(at), product_.columns.merged(at)});
+    };
     const size_t rank = product_.block->iter_vars.size();
-    const IndexMap result(rank - product_.depth.axes.size(), [&](const Exprs& at) {
-      return Exprs{product_.rows.merged(at), product_.columns.merged(at)};
-    });
+    const IndexMap result(rank - product_.depth.axes.size(), spatial);
     sch_.apply(TransformBlockLayout{rv_, IndexMap(rank, [&](const Exprs& at) {
-                                      return Exprs{product_.rows.merged(at), product_.columns.merged(at),
-                                                   product_.depth.merged(at)};
+                                      return one_after_another(spatial(at), {product_.depth.merged(at)});
                                     })});
     sch_.apply(TransformBlockLayout{epilogue_, result});
     sch_.apply(TransformLayout{rv_, {"write", 0}, result});
   }
 
   Ref<BufferLoad> operand(size_t i) const { return operands_of(*cast<Block>(sch_.get(rv_)))[i]; }
+  Buffer write_of(const BlockRV& block) const { return cast<Block>(sch_.get(block))->writes[0].buffer; }
   // Returns the block that makes an operand.
   BlockRV maker(size_t i) {
     const Buffer buffer = operand(i)->buffer;
     Blocks all = sch_.apply(GetProducers{rv_});
     return *std::ranges::find_if(all, [&](const BlockRV& block) { return same_node(write_of(block), buffer); });
   }
-  Buffer write_of(const BlockRV& block) const { return cast<Block>(sch_.get(block))->writes[0].buffer; }
 
   void lay_out_operands() {
-    BlockRV left = sch_.apply(ReindexCacheRead{rv_, product_.left->buffer->name.c_str(), "global",
-                                               IndexMap(3, [](const Exprs& at) { return Exprs{at[0], at[2]}; })});
-    BlockRV right = sch_.apply(ReindexCacheRead{rv_, product_.right->buffer->name.c_str(), "global",
-                                                IndexMap(3, [](const Exprs& at) { return Exprs{at[1], at[2]}; })});
+    BlockRV left = sch_.apply(
+        ReindexCacheRead{rv_, product_.left->buffer->name.c_str(), "global",
+                         IndexMap(b() + 3, [&](const Exprs& at) { return in_batch(at, {at[b()], at[b() + 2]}); })});
+    BlockRV right = sch_.apply(
+        ReindexCacheRead{rv_, product_.right->buffer->name.c_str(), "global",
+                         IndexMap(b() + 3, [&](const Exprs& at) { return Exprs{at[b() + 1], at[b() + 2]}; })});
     for (const BlockRV& border : sch_.apply(GetProducers{left})) (void)sch_.try_apply(ComputeInline{border});
     const Buffer result = write_of(rv_), left_rows = operand(0)->buffer, right_columns = operand(1)->buffer;
-    sch_.apply(PadEinsum{rv_, {plan_.row_tiles * kTileRows, plan_.column_tiles * kTileRows, form_.depth}});
+    Ints padding(b(), 1);
+    padding.insert(padding.end(), {plan_.row_tiles * kTileRows, plan_.column_tiles * kTileRows, form_.depth});
+    sch_.apply(PadEinsum{rv_, padding});
     copies_ = {left};
     if (!same_node(operand(0)->buffer, left_rows)) {
       copies_.push_back(maker(0));
@@ -222,11 +264,20 @@ class TileSchedule {
 
   void split_loops() {
     Loops loops = sch_.apply(GetLoops{rv_});
-    rows_ = sch_.apply(Split{loops[0], {std::nullopt, plan_.groups, plan_.row_tiles, kTileRows}});
-    columns_ = sch_.apply(Split{loops[1], {std::nullopt, plan_.column_tiles, kTileRows}});
-    depth_ = sch_.apply(Split{loops[2], {std::nullopt, form_.depth}});
+    batch_ = Loops(loops.begin(), loops.begin() + static_cast<long>(b()));
+    rows_ = sch_.apply(Split{loops[b()], {std::nullopt, plan_.groups, plan_.row_tiles, kTileRows}});
+    columns_ = sch_.apply(Split{loops[b() + 1], {std::nullopt, plan_.column_tiles, kTileRows}});
+    depth_ = sch_.apply(Split{loops[b() + 2], {std::nullopt, form_.depth}});
+    outer_ = {rows_[0], columns_[0]};
+    if (plan_.columns_first) std::swap(outer_[0], outer_[1]);
     sch_.apply(Reorder{
-        Loops{rows_[0], columns_[0], rows_[1], depth_[0], rows_[2], columns_[1], rows_[3], columns_[2], depth_[1]}});
+        joined({batch_, outer_, {rows_[1], depth_[0], rows_[2], columns_[1], rows_[3], columns_[2], depth_[1]}})});
+  }
+
+  // Returns the loops of a block over rows and columns of a matrix, inside of a loop around all of its tiles.
+  Loops loops_of_matrix(const BlockRV& block) {
+    Loops loops = sch_.apply(GetLoops{block});
+    return {loops.end() - 2, loops.end()};
   }
 
   // Moves the blocks that read the sums into the loop over tiles.
@@ -234,52 +285,48 @@ class TileSchedule {
     const LoopRV& tile = rows_[1];
     sch_.apply(ReverseComputeAt{store, tile, true});
     lay_out_in_tiles(rv_, kTileRows);
-    use_tiles(store, 3, fmt::format("amx_store_{0}x{0}_{1}", kTileRows, short_name(form_.result)));
-    sch_.apply(ReverseComputeAt{epilogue_, tile, true});
-    Loops inner = loops_inside(sch_, epilogue_, 3);
-    Loops vectors = sch_.apply(Split{inner[1], {std::nullopt, kTileRows}});
-    keep_in_registers(sch_, {vectors[0]}, {vectors[1]});
-  }
-
-  // Lays out what a block writes, a matrix, in tiles of so many columns.
-  void lay_out_in_tiles(const BlockRV& block, int64_t columns) {
-    sch_.apply(TransformLayout{block, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
-                                 return Exprs{floor_div(at[0], kTileRows), floor_div(at[1], columns),
-                                              floor_mod(at[0], kTileRows), floor_mod(at[1], columns)};
-                               })});
-  }
-
-  // Makes the last two loops of a block, rows and columns, instructions on tiles, and unrolls the loops over tiles.
-  void use_tiles(const BlockRV& block, size_t outer, const std::string& intrin) {
-    Loops inner = loops_inside(sch_, block, outer);
+    Loops inner = loops_of_matrix(store);
     Loops rows = sch_.apply(Split{inner[0], {std::nullopt, kTileRows}});
     Loops columns = sch_.apply(Split{inner[1], {std::nullopt, kTileRows}});
     sch_.apply(Reorder{Loops{rows[0], columns[0], rows[1], columns[1]}});
     unroll(sch_, {rows[0], columns[0]});
-    sch_.apply(Tensorize{rows[1], intrin});
+    sch_.apply(Tensorize{rows[1], fmt::format("amx_store_{0}x{0}_{1}", kTileRows, short_name(form_.result))});
+
+    sch_.apply(ReverseComputeAt{epilogue_, tile, true});
+    Loops vectors = sch_.apply(Split{loops_of_matrix(epilogue_)[1], {std::nullopt, kTileRows}});
+    keep_in_registers(sch_, {vectors[0]}, {vectors[1]});
+  }
+  // Lays out what a block writes, matrices, in tiles of so many columns.
+  void lay_out_in_tiles(const BlockRV& block, int64_t columns) {
+    sch_.apply(TransformLayout{block, {"write", 0}, IndexMap(b() + 2, [&](const Exprs& at) {
+                                 const Expr &row = at[b()], &column = at[b() + 1];
+                                 return in_batch(at, {floor_div(row, kTileRows), floor_div(column, columns),
+                                                      floor_mod(row, kTileRows), floor_mod(column, columns)});
+                               })});
   }
 
   void load_tiles() {
-    const std::string left = fmt::format("amx_load_{}x{}_{}", kTileRows, form_.depth, short_name(form_.a));
-    BlockRV a = sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), kTileScope});
-    sch_.apply(ComputeAt{a, depth_[0], true});
-    Loops rows = sch_.apply(Split{loops_inside(sch_, a, 4)[0], {std::nullopt, kTileRows}});
-    lay_out_in_tiles(a, form_.depth);
+    BlockRV left = sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), kTileScope});
+    sch_.apply(ComputeAt{left, depth_[0], true});
+    lay_out_in_tiles(left, form_.depth);
+    Loops rows = sch_.apply(Split{loops_of_matrix(left)[0], {std::nullopt, kTileRows}});
     sch_.apply(Unroll{rows[0]});
-    sch_.apply(Tensorize{rows[1], left});
-    const std::string right = fmt::format("amx_load_{0}x{0}x{1}_{2}", kTileRows, form_.group(), short_name(form_.b));
-    BlockRV b = sch_.apply(CacheRead{rv_, operand(1)->buffer->name.c_str(), kTileScope});
-    sch_.apply(ComputeAt{b, depth_[0], true});
-    Loops tiles = loops_inside(sch_, b, 4);
+    sch_.apply(Tensorize{rows[1], fmt::format("amx_load_{}x{}_{}", kTileRows, form_.depth, short_name(form_.a))});
+
+    BlockRV right = sch_.apply(CacheRead{rv_, operand(1)->buffer->name.c_str(), kTileScope});
+    sch_.apply(ComputeAt{right, depth_[0], true});
+    Loops loops = sch_.apply(GetLoops{right});  // the last ones: tiles of columns and of depth, and those of a tile
+    Loops tiles(loops.end() - 5, loops.end());
     sch_.apply(Unroll{tiles[0]});
-    sch_.apply(Tensorize{tiles[2], right});
+    sch_.apply(
+        Tensorize{tiles[2], fmt::format("amx_load_{0}x{0}x{1}_{2}", kTileRows, form_.group(), short_name(form_.b))});
   }
 
   void multiply() {
     BlockRV zero = sch_.apply(DecomposeReduction{rv_, depth_[0]});
-    Loops inner = loops_inside(sch_, zero, 3);
-    unroll(sch_, {inner[0], inner[1]});
-    sch_.apply(Tensorize{inner[2], fmt::format("amx_zero_{0}x{0}_{1}", kTileRows, short_name(form_.result))});
+    Loops loops = sch_.apply(GetLoops{zero});
+    unroll(sch_, {loops.end()[-4], loops.end()[-3]});
+    sch_.apply(Tensorize{loops.end()[-2], fmt::format("amx_zero_{0}x{0}_{1}", kTileRows, short_name(form_.result))});
     unroll(sch_, {rows_[2], columns_[1]});
     sch_.apply(Tensorize{rows_[3], form_.name});
   }
@@ -291,30 +338,30 @@ class TileSchedule {
       const bool reads_operand = i == 0;
       if (reads_operand && product_.parts_of_depth.size() > 1) split_depth(copy);
       if (!plan_.copies_before) sch_.apply(ComputeAt{copy, rows_[0], true});
-      Loops loops = loops_inside(sch_, copy, plan_.copies_before ? 0 : 1);
+      Loops loops = sch_.apply(GetLoops{copy});
       const int64_t width = extent_of(sch_, loops.back()).value_or(kTileBytes);
       Loops vectors = sch_.apply(Split{loops.back(), {std::nullopt, std::min<int64_t>(width, kTileBytes)}});
       sch_.apply(Vectorize{vectors[1]});
-      if (plan_.copies_before) sch_.apply(Parallel{loops[0]});
+      if (plan_.copies_before) fuse_parallel(sch_, Loops(loops.begin(), loops.begin() + static_cast<long>(b()) + 1));
     }
   }
   void split_depth(const BlockRV& copy) {
     const std::vector<int64_t>& parts = product_.parts_of_depth;
-    sch_.apply(TransformBlockLayout{copy, IndexMap(2, [&](const Exprs& at) {
-                                      Exprs result = {at[0]};
+    sch_.apply(TransformBlockLayout{copy, IndexMap(b() + 2, [&](const Exprs& at) {
+                                      Exprs result;
                                       int64_t inside = 1;
                                       for (size_t i = parts.size(); i-- > 0;) {
-                                        Expr digit = floor_div(at[1], inside);
+                                        Expr digit = floor_div(at.back(), inside);
                                         if (i > 0) digit = floor_mod(digit, parts[i]);
-                                        result.insert(result.begin() + 1, digit);
+                                        result.insert(result.begin(), digit);
                                         inside *= parts[i];
                                       }
-                                      return result;
+                                      return one_after_another(Exprs(at.begin(), at.end() - 1), result);
                                     })});
   }
 
   void distribute() {
-    const LoopRV shared = plan_.copies_before ? sch_.apply(Fuse{Loops{rows_[0], columns_[0]}}) : rows_[0];
+    const LoopRV shared = sch_.apply(Fuse{joined({batch_, plan_.copies_before ? outer_ : Loops{rows_[0]}})});
     // Only the last tile of rows tests which of them there are.
     sch_.apply(Annotate{shared, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{shared});
@@ -326,7 +373,7 @@ class TileSchedule {
   const TileForm& form_;
   BlockRV rv_, epilogue_;
   Blocks copies_ = {};
-  Loops rows_ = {}, columns_ = {}, depth_ = {};
+  Loops batch_ = {}, rows_ = {}, columns_ = {}, depth_ = {}, outer_ = {};  // outer_: those shared by threads
 };
 
 void schedule_tiles(Schedule& sch, const TileProduct& product, const TilePlan& plan) {
@@ -339,11 +386,16 @@ ScheduleRule tiles_rule() {
   return anchored(
       {.name = "tiles",
        .doc = "a product or convolution of bytes or bfloat16 on the tiles of matrix registers (AMX)",
-       .decisions = {{"row_tiles", "tiles of rows in registers", "2, or 1 where few rows make an odd number"},
+       .decisions = {{"row_tiles", "tiles of rows in registers",
+                      "2; 1 where few rows make an odd number, and for symbolic rows of pixels"},
                      {"column_tiles", "tiles of columns in registers", "2, or 1 of an odd number"},
                      {"copies_before", "the left operand is laid out before all products",
-                      "where it fills at most half of L2"},
-                     {"groups", "of row tiles, for which it is laid out together otherwise", "a quarter of L2"}}},
+                      "where it fills at most half of L2; of symbolic rows where the right one fills more, and always "
+                      "for matmul"},
+                     {"columns_first", "all rows use a tile of columns before the next one",
+                      "where the right operand fills more than half of L2"},
+                     {"groups", "of row tiles, for which it is laid out together otherwise",
+                      "a quarter of L2; 1 of symbolic rows"}}},
       find_tile_product, choose_tiles, schedule_tiles);
 }
 
