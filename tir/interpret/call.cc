@@ -59,6 +59,9 @@ CodePtr Compiler::reinterpret(const Expr& value, DType dtype) {
 CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
   const StringImm* name = node.args[0].as<StringImm>();
   const DotIntrinsic* row = name ? find_dot_intrinsic(name->value) : nullptr;
+  if (name && !row) {
+    if (CodePtr tile = tile_code(name->value, {node.args.begin() + 1, node.args.end()}, whole.span())) return tile;
+  }
   if (!row)
     fail_unsupported(whole.span(), "interpreter: intrinsic '{}' is not in the table of tir/dot_intrinsics.cc",
                      name ? name->value : debug_print(node.args[0]));

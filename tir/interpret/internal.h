@@ -4,6 +4,7 @@
 // Vectors are evaluated lane by lane: expressions are pure, so lane l of a vector expression is the expression
 // evaluated with frame.lane = l, where Ramp and vector variables read the lane and everything else passes it on.
 #pragma once
+#include <array>
 #include <memory>
 #include <unordered_map>
 
@@ -11,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "support/temporarily.h"
 #include "tir/interpret/interpreter.h"
+#include "tir/intrin/tensor_intrin.h"
 
 namespace relaxc::interpreter {
 
@@ -52,6 +54,9 @@ struct RunningBlock {
   std::vector<DeclaredRegion> regions;
 };
 
+// A matrix register: kTileRows rows of kTileBytes.
+using TileRegister = std::array<char, size_t{kTileRows} * kTileBytes>;
+
 struct Frame {
   std::vector<Word> slots;
   std::vector<BufferState> buffers;
@@ -59,6 +64,7 @@ struct Frame {
   const PackedFunctions* packed = nullptr;
   int64_t steps_left = 0, alloc_bytes_left = 0;
   int64_t lane = 0;
+  std::array<TileRegister, kTiles> tiles = {};
   // Set by break and continue until the innermost loop has read it, and by a return; the statements in between stop.
   enum class Leave : uint8_t { kNo, kBreak, kContinue, kReturn } leave = Leave::kNo;
   bool result_unused = false;             // the side of a select that is not taken may read what was never written
@@ -200,6 +206,8 @@ class Compiler {
   CodePtr let_code(const Let& node);
   CodePtr reinterpret(const Expr& value, DType dtype);
   CodePtr llvm_code(const Call& node, const Expr& whole);
+  // Returns null for what is no instruction on matrix registers.
+  CodePtr tile_code(const std::string& name, const std::vector<Expr>& args, const Span& span);
   CodePtr call_code(const Call& node, const Expr& whole);
   CodePtr shuffle(const Call& node, const Span& span);
   // ---- external.cc

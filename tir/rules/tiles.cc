@@ -122,7 +122,7 @@ std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& prog
     if (operands.size() != 2 || !store) return "it is not a product of two operands";
     const TileForm* form =
         find_tile_form(dtype_of(Expr(operands[0])), dtype_of(Expr(operands[1])), dtype_of(store->value), target);
-    if (!form) return "no tile form has its dtypes";
+    if (!form) return "no tiles have its dtypes";
     const std::string& constant = stage->block->annotations.get_string(annotation<"constant_operand">(), "");
     if (constant != operands[1]->buffer->name) return "its right operand is not constant";
     TileProduct product{*stage, op, form, operands[0], operands[1], {}, {}, {}};

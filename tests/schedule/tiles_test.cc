@@ -1,0 +1,138 @@
+// The rule for matrix registers, on products and convolutions of all dtypes that tiles have, with constant and symbolic
+// extents that do and do not fill tiles: the same numbers in the interpreter, before and after the loops over tiles
+// have become instructions, and in machine code where this processor has these.
+#include <fmt/format.h>
+
+#include "codegen/target.h"
+#include "support/diagnostic.h"
+#include "tests/schedule/chains.h"
+#include "tir/analysis/annotations.h"
+#include "tir/compute.h"
+#include "tir/intrin/tensor_intrin.h"
+#include "tir/rules/builtin_rules.h"
+#include "tir/schedule/schedule.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+constexpr const char* kTarget = "cpu=sapphirerapids";
+
+// Returns the program with the notes that fusion and note_constants leave on the block of a product.
+PrimFuncRef noted(const PrimFuncRef& program, const std::string& op) {
+  PrimFuncRef named = with_op_name(program, op);
+  return with_body(named, rewrite(named->body, [](const Ref<Block>& block) -> std::optional<Stmt> {
+                     if (!block->init) return std::nullopt;
+                     return edited<Block>(block, [](Block& product) {
+                       product.annotations.set(annotation<"constant_operand">(), std::string("W"));
+                     });
+                   }));
+}
+
+Expr product_of(const TileForm& form, const Expr& a, const Expr& b) {
+  return cast_to(a, form.result) * cast_to(b, form.result);
+}
+
+// y[b, m, n] += x[b, m, k] * w[k, n], and an epilogue.
+PrimFuncRef matmul(const TileForm& form, const Expr& batch, const Expr& rows, int64_t columns, int64_t depth) {
+  ComputeBuilder b;
+  const Expr n = int_imm(columns), k = int_imm(depth);
+  Buffer x = b.input("X", form.a, {batch, rows, k}), w = b.input("W", form.b, {k, n});
+  Buffer y = b.reduce("Y", form.result, {batch, rows, n}, {k}, zero(form.result), combine_sum, [&](Axes i, Axes r) {
+    return product_of(form, load(x, {i[0], i[1], r[0]}), load(w, {r[0], i[2]}));
+  });
+  Buffer out = b.compute("Z", form.result, {batch, rows, n},
+                         [&](Axes i) { return load(y, {i[0], i[1], i[2]}) + load(y, {i[0], i[1], i[2]}); });
+  return noted(b.finish({out}), "matmul");
+}
+
+// y[n, f, i, j] += x[n, c, i * stride + di, j * stride + dj] * w[f, c, di, dj], without an epilogue.
+PrimFuncRef convolution(const TileForm& form, const Expr& images, const Expr& width, int64_t channels, int64_t filters,
+                        int64_t window, int64_t stride) {
+  ComputeBuilder b;
+  const Expr height = int_imm(5), c = int_imm(channels), f = int_imm(filters), size = int_imm(window);
+  Buffer x = b.input("X", form.a, {images, c, height * stride + window - 1, width * stride + window - 1});
+  Buffer w = b.input("W", form.b, {f, c, size, size});
+  Buffer y = b.reduce("Y", form.result, {images, f, height, width}, {c, size, size}, zero(form.result), combine_sum,
+                      [&](Axes i, Axes r) {
+                        return product_of(form, load(x, {i[0], r[0], i[2] * stride + r[1], i[3] * stride + r[2]}),
+                                          load(w, {i[1], r[0], r[1], r[2]}));
+                      });
+  return noted(b.finish({y}), "nn.conv2d");
+}
+
+// Applies the rule, with decisions given, and compares for these sizes.
+void check_tiles(const PrimFuncRef& program, const std::vector<std::map<std::string, int64_t>>& sizes,
+                 const Attrs& given = {}) {
+  const Target target = codegen::parse_target(kTarget);
+  const ScheduleRule& rule = *find_builtin_rule("tiles");
+  Schedule schedule(program, {.show_program = false});
+  Decisions decisions{rule.name, rule.decisions, given, {}, "program"};
+  CHECK(rule.fits(program, target, decisions) == std::nullopt);
+  std::optional<Diagnostic> refusal = apply_rule(rule, schedule, target, decisions);
+  REQUIRE((refusal ? refusal->message : "") == "");
+  const Target host = codegen::host_target();
+  CHECK(compare_programs(program, schedule.function(), sizes, 3,
+                         {.compile = host.has_int8_tiles && host.has_bfloat16_tiles, .target = kTarget}) == "");
+}
+
+}  // namespace
+
+TEST_CASE("products on matrix registers", "[schedule]") {
+  for (const TileForm& form : tile_forms()) {
+    INFO(form.name);
+    const int64_t depth = form.depth;
+    check_tiles(matmul(form, int_imm(1), int_imm(64), 64, 2 * depth), {{}});
+    check_tiles(matmul(form, int_imm(2), int_imm(19), 40, depth + 5), {{}});
+    check_tiles(matmul(form, make_dim("b"), make_dim("m"), 48, depth + 9),
+                {{{"b", 2}, {"m", 1}}, {{"b", 1}, {"m", 16}}, {{"b", 3}, {"m", 37}}, {{"b", 0}, {"m", 5}}});
+  }
+}
+
+TEST_CASE("convolutions on matrix registers", "[schedule]") {
+  for (const TileForm& form : tile_forms()) {
+    INFO(form.name);
+    check_tiles(convolution(form, int_imm(2), int_imm(7), 8, 32, 3, 2), {{}});
+    check_tiles(convolution(form, int_imm(1), int_imm(4), 64, 20, 1, 1), {{}});
+    check_tiles(convolution(form, make_dim("n"), int_imm(6), 16, 16, 2, 1), {{{"n", 1}}, {{"n", 3}}});
+    check_tiles(convolution(form, make_dim("n"), make_dim("w"), 9, 17, 3, 1),
+                {{{"n", 2}, {"w", 3}}, {{"n", 1}, {"w", 21}}});
+  }
+}
+
+TEST_CASE("decisions of the rule for matrix registers", "[schedule]") {
+  const TileForm& form = tile_forms()[1];
+  for (int64_t rows : {1, 2}) {
+    for (int64_t columns : {1, 2}) {
+      for (int flags = 0; flags < 4; ++flags) {
+        Attrs given;
+        given.set("row_tiles", rows);
+        given.set("column_tiles", columns);
+        given.set("copies_before", (flags & 1) != 0);
+        if (flags & 1) given.set("columns_first", (flags & 2) != 0);
+        given.set("groups", int64_t{3});
+        INFO("rows " << rows << " columns " << columns << " flags " << flags);
+        check_tiles(matmul(form, int_imm(1), int_imm(96), 64, 100), {{}}, given);
+      }
+    }
+  }
+}
+
+TEST_CASE("what does not fit matrix registers", "[schedule]") {
+  const TileForm& form = tile_forms()[1];
+  auto reason = [](const PrimFuncRef& program, const char* target) {
+    const ScheduleRule& rule = *find_builtin_rule("tiles");
+    Decisions decisions{rule.name, rule.decisions, {}, {}, "program"};
+    return rule.fits(program, codegen::parse_target(target), decisions).value_or("");
+  };
+  PrimFuncRef product = matmul(form, int_imm(1), int_imm(64), 64, 128);
+  CHECK(reason(product, kTarget).empty());
+  CHECK(reason(product, "cpu=cooperlake") == "the target has no matrix registers");
+  CHECK(reason(matmul(form, int_imm(1), int_imm(2), 64, 128), kTarget) == "tiles would be mostly padding");
+  CHECK(reason(matmul({"", 16, kFloat32, kFloat32, kFloat32, "", nullptr}, int_imm(1), int_imm(64), 64, 128),
+               kTarget) == "no tiles have its dtypes");
+}
+
+}  // namespace relaxc::test
