@@ -183,6 +183,11 @@ Value FunctionEmitter::llvm_intrinsic(const Call& op, const Expr& node) {
   }
   for (size_t i = 0; i < args.size(); ++i)
     args[i] = b_.CreateBitCast(args[i], type->getParamType(static_cast<unsigned>(i)));
+  for (unsigned i = 0; i < args.size(); ++i) {
+    if (function->hasParamAttribute(i, llvm::Attribute::ImmArg) && !llvm::isa<llvm::ConstantInt>(args[i]))
+      fail(node.span(), "argument {} of intrinsic '{}' has to be a constant; unroll the loops that it depends on",
+           i + 1, name->value);
+  }
   Value value = b_.CreateCall(function, args);
   return result->isVoidTy() ? value : b_.CreateBitCast(value, result);
 }

@@ -18,8 +18,8 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/analysis/pointers.h"
-#include "tir/intrin/tensor_intrin.h"
 #include "tir/lower/lower.h"
+#include "tir/tile_forms.h"
 #include "vm/kernel_abi.h"
 
 namespace relaxc::codegen {

@@ -40,6 +40,9 @@ std::vector<std::vector<std::string>> innermost_loops(const std::string& assembl
   return loops;
 }
 
+// A processor without matrix registers, whose kernels are vectors.
+constexpr const char* kVectors = "cpu=sapphirerapids,-amx-tile";
+
 bool is_like(const std::string& line, const char* pattern) { return !test::whole_match(line, pattern).empty(); }
 
 // How many contraction loops there are, with a check of each: no vector on the stack, no scalar multiply-add.
@@ -124,7 +127,8 @@ def main(x: R.Tensor(("m", 64), "int8"), w: R.Tensor((64, 64), "int8")):
         R.output(y)
     return y
 )";
-  for (auto [target, instruction] : {std::pair("cpu=sapphirerapids", R"(vpdpbusd\s.*%zmm\d+)"),
+  for (auto [target, instruction] : {std::pair("cpu=sapphirerapids", R"(tdpbssd\s.*%tmm\d+)"),
+                                     {kVectors, R"(vpdpbusd\s.*%zmm\d+)"},
                                      {"cpu=alderlake", R"(vpdpbusd\s.*%ymm\d+)"},
                                      {"triple=aarch64-linux-gnu,cpu=neoverse-n1", R"(sdot\s+v\d+\.4s)"}}) {
     INFO(target);
@@ -137,9 +141,36 @@ TEST_CASE("inner loops of the benchmark's kernels as the built-in rules schedule
   constexpr int64_t kLanes = 16;
   for (const bench::Problem& problem : bench::problems()) {
     INFO(problem.kernel << " " << problem.shape());
-    int contractions = check_contractions(assembly_of(bench::module_text(problem, kLanes)));
+    int contractions = check_contractions(assembly_of(bench::module_text(problem, kLanes), kVectors));
     CHECK((contractions > 0 || problem.groups > 1));
   }
+}
+
+TEST_CASE("the inner loop on matrix registers loads four tiles and multiplies four times", "[codegen]") {
+  const std::string assembly = assembly_of(R"(
+@R.function
+def main(x: R.Tensor((64, 4096), "uint8"), w: R.Tensor((4096, 64), "int8")):
+    with R.dataflow():
+        y = R.matmul(x, w, out_dtype="int32")
+        R.output(y)
+    return y
+)");
+  auto count = [](const std::vector<std::string>& lines, const char* pattern) {
+    return std::ranges::count_if(lines, [&](const std::string& line) { return is_like(line, pattern); });
+  };
+  int loops = 0;
+  for (const std::vector<std::string>& loop : innermost_loops(assembly)) {
+    const auto multiplies = count(loop, R"(\s*tdpbusd\s.*)");
+    if (multiplies == 0) continue;
+    ++loops;
+    CHECK(multiplies == 4);
+    CHECK(count(loop, R"(\s*tileloadd\s.*)") == 4);
+    CHECK(count(loop, R"(\s*tilestored\s.*)") == 0);
+  }
+  CHECK(loops == 1);
+  // A function that uses the registers gives them their size, and gives them back.
+  CHECK(test::matches(assembly, R"(ldtilecfg)").size() == test::matches(assembly, R"(tilerelease)").size());
+  CHECK(!test::matches(assembly, R"(ldtilecfg)").empty());
 }
 
 }  // namespace relaxc::codegen

@@ -64,7 +64,7 @@ TEST_CASE("figures say where they are from", "[codegen]") {
 
 TEST_CASE("a target has the dot products that rules have in its vectors", "[codegen]") {
   for (auto [name, bytes, halves] : {std::tuple("cpu=znver5", true, true),
-                                     {"cpu=sapphirerapids", true, false},
+                                     {"cpu=sapphirerapids", true, true},
                                      {"cpu=cooperlake", true, true},
                                      {"cpu=icelake-server", true, false},
                                      {"cpu=alderlake", true, false},
@@ -76,6 +76,19 @@ TEST_CASE("a target has the dot products that rules have in its vectors", "[code
     Target target = codegen::parse_target(name);
     CHECK(target.has_int8_dot == bytes);
     CHECK(target.has_bfloat16_dot == halves);
+  }
+}
+
+TEST_CASE("a target has matrix registers where the processor has them", "[codegen]") {
+  for (auto [name, bytes, halves] : {std::tuple("cpu=sapphirerapids", true, true),
+                                     {"cpu=sapphirerapids,-amx-bf16", true, false},
+                                     {"cpu=sapphirerapids,-amx-int8", false, true},
+                                     {"cpu=sapphirerapids,-amx-tile", false, false},
+                                     {"cpu=znver5", false, false}}) {
+    CAPTURE(name);
+    Target target = codegen::parse_target(name);
+    CHECK(target.has_int8_tiles == bytes);
+    CHECK(target.has_bfloat16_tiles == halves);
   }
 }
 

@@ -27,12 +27,13 @@ def main(x: R.Tensor((1, 3, 9, 9), "float32"), w: R.Tensor((16, 3, 3, 3), "float
     return e
 )";
 
-std::vector<Tensor> results(Precision precision, const std::string& passes, const Tensor& x) {
+std::vector<Tensor> results(Precision precision, const std::string& passes, const Tensor& x,
+                            const std::string& target = "cpu=znver5") {
   Diagnostics diagnostics;
   IRModule module = parse_module(kNetwork, "network.py", op_table(), diagnostics);
   REQUIRE(diagnostics.all().empty());
   CompileSettings settings;
-  settings.target = "cpu=znver5";
+  settings.target = target;
   settings.precision = precision;
   settings.passes = passes;
   settings.interpret = InterpretOptions{};
@@ -46,8 +47,9 @@ std::vector<Tensor> results(Precision precision, const std::string& passes, cons
 TEST_CASE("convolutions and products in bfloat16 are close to those in float32", "[passes]") {
   const Tensor x = values({1, 3, 9, 9}, kFloat32, 5);
   const std::string passes = GENERATE(as<std::string>(), "simplify,legalize", "simplify,kernels");
+  const std::string target = GENERATE(as<std::string>(), "cpu=znver5", "cpu=sapphirerapids");
   const Tensor exact = results(Precision::kFloat32, "legalize", x).at(0),
-               narrow = results(Precision::kBFloat16, passes, x).at(0);
+               narrow = results(Precision::kBFloat16, passes, x, target).at(0);
   double error = 0, norm = 0;
   for (int64_t i = 0; i < exact.size(); ++i) {
     error += std::pow(narrow.as_double(i) - exact.as_double(i), 2);
@@ -62,7 +64,7 @@ TEST_CASE("bfloat16 is refused where float32 is faster", "[passes]") {
   settings.precision = Precision::kBFloat16;
   Diagnostics diagnostics;
   const IRModule module = parse_module(kNetwork, "network.py", op_table(), diagnostics);
-  for (const char* target : {"x86-64-v3", "cpu=sapphirerapids"}) {
+  for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
     settings.target = target;
     CHECK_THROWS_AS(compile(module, settings), CompileError);
   }

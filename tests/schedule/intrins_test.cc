@@ -148,6 +148,7 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
   CHECK(table.names().size() >= 9);
   for (const std::string& name : table.names()) {
     INFO(name);
+    if (name.starts_with("amx_")) continue;  // tests/schedule/tiles_test.cc
     const TensorIntrin& intrin = *table.find(name);
     // Those of scalable length need a loop for what does not fill a vector: tests/codegen/aarch64_test.cc.
     const BufferType& out = buffer_type(buffer_params(intrin.description)[2]);

@@ -8,9 +8,9 @@
 #include "tests/schedule/chains.h"
 #include "tir/analysis/annotations.h"
 #include "tir/compute.h"
-#include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/schedule.h"
+#include "tir/tile_forms.h"
 
 #include "tests/catch.h"
 

@@ -12,7 +12,7 @@
 #include "support/diagnostic.h"
 #include "support/temporarily.h"
 #include "tir/interpret/interpreter.h"
-#include "tir/intrin/tensor_intrin.h"
+#include "tir/tile_forms.h"
 
 namespace relaxc::interpreter {
 

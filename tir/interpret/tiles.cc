@@ -5,7 +5,7 @@
 
 #include "support/lists.h"
 #include "tir/interpret/internal.h"
-#include "tir/intrin/tensor_intrin.h"
+#include "tir/tile_forms.h"
 
 namespace relaxc::interpreter {
 

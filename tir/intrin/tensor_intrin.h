@@ -3,7 +3,6 @@
 // loops, the implementation any body, usually calls of LLVM intrinsics on windows of the params.
 #pragma once
 #include <map>
-#include <span>
 #include <vector>
 
 #include "ir/module.h"
@@ -50,28 +49,7 @@ const std::vector<DotForm>& dot_forms();
 // Returns the form that rules use for these operands and full vectors of the target; null: there is none.
 const DotForm* find_dot_form(DType a, DType b, DType result, const Target& target);
 
-// Matrix registers: a tile has that many rows of that many bytes.
-inline constexpr int kTileRows = 16, kTileBytes = 64;
-// The scope of buffers that are tiles, and how many there are.
-inline constexpr const char* kTileScope = "amx.tmm";
-inline constexpr int kTiles = 8;
-
-// A built-in intrinsic in the form c[i, j] += a[i, k] * b[k / group, j, k % group]: 16 x 16 sums of `depth` products,
-// of operands and results in tiles. A tile of b has the `group` elements of a column whose bytes fill an int32 side by
-// side. Others load and store tiles: "amx_load_16x64_u8" a tile of a, "amx_load_16x16x4_s8" one of b,
-// "amx_zero_16x16_s32" and "amx_store_16x16_s32" those of results (tile_intrins.cc).
-struct TileForm {
-  std::string name;
-  int depth;
-  DType a, b, result;
-  std::string instruction;  // LLVM's intrinsic
-  bool Target::* figure;
-  int group() const { return depth / kTileRows; }
-};
-std::span<const TileForm> tile_forms();
-const TileForm* find_tile_form(DType a, DType b, DType result, const Target& target);
+// Returns the intrinsics of matrix registers (tir/tile_forms.h).
 std::vector<TensorIntrin> tile_intrins();
-// Returns the name of a dtype in the names of intrinsics, such as "u8" and "bf16".
-std::string short_name(DType dtype);
 
 }  // namespace relaxc

@@ -8,11 +8,12 @@
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 #include "support/temporarily.h"
 #include "tir/analysis/annotations.h"
-#include "tir/intrin/tensor_intrin.h"
 #include "tir/lower/lower.h"
 #include "tir/target.h"
+#include "tir/tile_forms.h"
 
 namespace relaxc {
 
@@ -30,7 +31,7 @@ Stmt call_instruction(const std::string& name, std::vector<Expr> args, const Spa
 // An instruction as its loops, outermost first, and their store.
 class TileNest {
  public:
-  explicit TileNest(const Stmt& outermost) : statement_(outermost) {
+  explicit TileNest(const Stmt& outermost) : outermost_(outermost), statement_(outermost) {
     while (const For* loop = statement_.as<For>()) {
       loops_.push_back(loop->var);
       statement_ = Stmt(loop->body);
@@ -50,6 +51,7 @@ class TileNest {
   // Returns the index of the first element, or of the first one in the second row.
   Expr first(const Expr& index) const { return at(index, 0); }
   Expr row_distance(const Expr& index) const { return simplify(at(index, 1) - at(index, 0)); }
+  const Span& span() const { return outermost_.span(); }
   bool uses_row(const Expr& index) const { return uses_var(index, loops_.front()); }
 
  private:
@@ -61,7 +63,7 @@ class TileNest {
   }
 
   std::vector<VarRef> loops_;
-  Stmt statement_;
+  Stmt outermost_, statement_;
 };
 
 class TilePlacement final : public Rewriter {
@@ -79,6 +81,11 @@ class TilePlacement final : public Rewriter {
     }
     if (const BufferStore* store = node.as<BufferStore>()) refuse(store->buffer, node.span());
     const For* loop = node.as<For>();
+    if (loop && loop->kind == ForKind::kParallel) {  // each thread has registers of its own
+      Temporarily registers(registers_, {});
+      Temporarily used(used_, int64_t{0});
+      return Rewriter::stmt(node);
+    }
     if (!loop || !loop->annotations.has(annotation<"amx">())) return Rewriter::stmt(node);
     return instruction(loop->annotations.get_string(annotation<"amx">(), ""), TileNest(node), node.span());
   }
@@ -109,7 +116,11 @@ class TilePlacement final : public Rewriter {
   // Returns the number of the register, a constant once the loops around it are unrolled.
   Expr register_of(const Buffer& buffer, const Expr& index, const TileNest& nest) const {
     const int64_t elements = kBytesOfTile / buffer_type(buffer).dtype.bytes();
-    Expr tile = floor_div(nest.first(index), elements) + int_imm(registers_.at(buffer.get()), dtype_of(index));
+    const int64_t* first = find_value(registers_, buffer.get());
+    if (!first)
+      fail(nest.span(), "'{}' is in matrix registers and used inside of a parallel loop; allocate it there",
+           buffer->name);
+    Expr tile = floor_div(nest.first(index), elements) + int_imm(*first, dtype_of(index));
     return cast_to(simplify(tile), DType::int_(8));
   }
   // Returns the place in memory of a tile, and the bytes from row to row.

@@ -6,8 +6,8 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tir/analysis/annotations.h"
-#include "tir/intrin/tensor_intrin.h"
 #include "tir/lower/lower.h"
+#include "tir/tile_forms.h"
 
 namespace relaxc {
 

@@ -13,11 +13,11 @@
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
-#include "tir/intrin/tensor_intrin.h"
 #include "tir/primitives/pad_einsum.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
+#include "tir/tile_forms.h"
 
 namespace relaxc {
 
