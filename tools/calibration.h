@@ -15,6 +15,7 @@ namespace relaxc::tools {
 using CalibrationSample = std::vector<vm::Value>;
 
 struct CalibrationOptions {
+  const char* flag = "--calibrate";  // which gives `paths`, for messages
   std::vector<std::string> paths;  // files and folders
   int64_t random = 0;              // so many samples at random
   double percentile = 100;         // of the elements that lie between the limits of a range
