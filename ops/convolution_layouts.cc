@@ -121,7 +121,8 @@ bool gains_by_packing(const std::vector<Expr>& image) {
   return !pixels || *pixels >= kFewestPixelsToPack;
 }
 
-// The numbers that a convolution multiplies, where a weight of 16 bits is widened as it is read. It adds up float32 and bfloat16 in float32, and bytes in int32.
+// The numbers that a convolution multiplies, where a weight of 16 bits is widened as it is read. It adds up float32 and
+// bfloat16 in float32, and bytes in int32.
 enum class Numbers : uint8_t { kFloat32, kBytes, kBFloat16 };
 std::optional<Numbers> numbers_of(const Type& data, const Type& weight, const Type& result) {
   const std::optional<DType> x = tensor_dtype(data), w = tensor_dtype(weight), y = tensor_dtype(result);

@@ -8,24 +8,50 @@
 // Guarantees of models that have numbers of 16 bits themselves, at any precision: their products multiply either pairs
 // of 16 bits or float32, add up in float32 and round the sum once. What products of float32 read is stored as float32,
 // of which all digits beyond the 16 bits are zero, so that it is widened once.
+#include <algorithm>
+#include <map>
+
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
 #include "passes/precision.h"
+#include "passes/product_bands.h"
 #include "support/lists.h"
 
 namespace relaxc {
 
 namespace {
 
-bool is_narrow_float(std::optional<DType> dtype) {
-  return dtype == DType::float_(16) || dtype == DType::bfloat16();
+bool is_narrow_float(std::optional<DType> dtype) { return dtype == DType::float_(16) || dtype == DType::bfloat16(); }
+
+// Returns whether a product reads each element of its right operand so rarely, as in a step of one token with the keys
+// of all others, that it takes no longer to widen each of them than to read it.
+bool has_few_rows(const Expr& x) {
+  constexpr int64_t kFewRows = 8;
+  const std::vector<Expr>* dims = known_shape(x.type());
+  const std::optional<int64_t> rows = dims && dims->size() >= 2 ? as_int((*dims)[dims->size() - 2]) : std::nullopt;
+  return rows && *rows < kFewRows;
+}
+
+Tensor converted(const Tensor& from, DType dtype) {
+  Tensor result = Tensor::empty(from.shape(), dtype);
+  if (from.dtype() == kFloat32 && is_narrow_float(dtype)) {  // the usual case, of hundreds of millions of numbers
+    const auto* begin = from.data<float>();
+    auto* to = static_cast<uint16_t*>(result.raw());
+    std::transform(begin, begin + from.size(), to, dtype == DType::bfloat16() ? float_to_bfloat16 : float_to_half);
+    return result;
+  }
+  for (int64_t i = 0; i < from.size(); ++i) result.set_double(i, from.as_double(i));
+  return result;
 }
 
 class PrecisionLowerer final : public GraphRewriter {
  public:
-  explicit PrecisionLowerer(const PassContext& context)
-      : GraphRewriter(context.ops), context_(context), narrow_(narrow_dtype(context.precision, context.target)) {}
+  PrecisionLowerer(const PassContext& context, const FunctionRef& function)
+      : GraphRewriter(context.ops),
+        context_(context),
+        narrow_(narrow_dtype(context.precision, context.target)),
+        bands_(find_product_bands(function, context.ops)) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
@@ -45,23 +71,22 @@ class PrecisionLowerer final : public GraphRewriter {
  private:
   // ---- A model of float32
 
-  bool is_kept(const Call& call, const Binding& binding, DType narrow) const {
-    const bool chooses = context_.precision == Precision::kMixed;
-    return find_kept_in_float32({call, binding.value.type(), narrow, chooses, context_.target}) != nullptr;
+  bool is_kept(const Call& call, const Binding& binding) const {
+    return is_kept(call, binding, narrow_, context_.precision == Precision::kMixed);
   }
 
   std::optional<Expr> narrowed_product(const Call& call, const Binding& binding, Builder& b) {
     const bool are_float32 = tensor_dtype(call.args[0].type()) == kFloat32 &&
                              tensor_dtype(call.args[1].type()) == kFloat32 &&
                              tensor_dtype(binding.value.type()) == kFloat32;
-    if (!are_float32 || is_kept(call, binding, narrow_)) return std::nullopt;
+    if (!are_float32 || is_kept(call, binding)) return std::nullopt;
     const Expr x = has_fast_products(narrow_, context_.target) ? stored_as(call.args[0], narrow_, b) : call.args[0];
     return product(call, x, rounded(call.args[1], narrow_), binding, b);
   }
 
   std::optional<Expr> narrowed_table(const Call& call, const Binding& binding, Builder& b) {
     const Constant* table = call.args[0].as<Constant>();
-    if (!table || table->data.dtype() != kFloat32 || is_kept(call, binding, narrow_)) return std::nullopt;
+    if (!table || table->data.dtype() != kFloat32 || is_kept(call, binding)) return std::nullopt;
     const Expr rows = b.op("take", {rounded(call.args[0], narrow_), call.args[1]}, call.attrs, binding.var->name);
     return b.op("astype", {rows}, DTypeAttrs{kFloat32});
   }
@@ -84,8 +109,10 @@ class PrecisionLowerer final : public GraphRewriter {
     const DType narrow = *tensor_dtype(call.args[0].type());
     const std::optional<DType> result = tensor_dtype(binding.value.type());
     if (tensor_dtype(call.args[1].type()) != narrow || (result != narrow && result != kFloat32)) return std::nullopt;
-    const bool is_constant = call.args[1].is<Constant>(), has_pairs = has_fast_products(narrow, context_.target);
-    const bool stays_wide = is_kept(call, binding, narrow);
+    const bool is_constant = call.args[1].is<Constant>();
+    if (!is_constant && has_few_rows(call.args[0])) return std::nullopt;
+    const bool has_pairs = has_fast_products(narrow, context_.target);
+    const bool stays_wide = is_kept(call, binding, narrow, true);
     if (has_pairs && is_constant && !stays_wide && result == kFloat32) return std::nullopt;
     Expr x = call.args[0], w = call.args[1];
     if (!has_pairs || !is_constant || stays_wide) {
@@ -99,6 +126,11 @@ class PrecisionLowerer final : public GraphRewriter {
 
   // ---- Both
 
+  bool is_kept(const Call& call, const Binding& binding, DType narrow, bool chooses) const {
+    const bool is_in_bands = bands_.products.contains(binding.var.get());
+    return find_kept_in_float32({call, binding.value.type(), narrow, chooses, is_in_bands, context_.target}) != nullptr;
+  }
+
   Expr product(const Call& call, const Expr& x, const Expr& w, const Binding& binding, Builder& b) const {
     return b.op(op_name(binding.value), {x, w}, call.attrs.with("out_dtype", to_attr(kFloat32)), binding.var->name);
   }
@@ -107,9 +139,7 @@ class PrecisionLowerer final : public GraphRewriter {
   Expr rounded(const Expr& weight, DType dtype) {
     const Tensor& data = weight.as<Constant>()->data;
     if (const Expr* known = find_value(constants_, std::pair(data.raw(), dtype.code))) return *known;
-    Tensor result = Tensor::empty(data.shape(), dtype);
-    for (int64_t i = 0; i < data.size(); ++i) result.set_double(i, data.as_double(i));
-    const Expr made = constant(std::move(result));
+    const Expr made = constant(converted(data, dtype));
     kept_.push_back(weight);
     constants_.emplace(std::pair(data.raw(), dtype.code), made);
     return made;
@@ -134,18 +164,19 @@ class PrecisionLowerer final : public GraphRewriter {
 
   const PassContext& context_;
   DType narrow_;
+  ProductBands bands_;
   std::unordered_map<const NodeHeader*, Expr> stored_;  // by the value, and by what stands for it
   std::unordered_map<const NodeHeader*, Expr> exact_;   // values before they were rounded, by what stands for them
   std::map<std::pair<const void*, DTypeCode>, Expr> constants_;  // by their elements
   std::vector<Expr> kept_;                                       // keeps keys alive
-  int scopes_ = 0;  // branches and local functions around the binding
+  int scopes_ = 0;                                               // branches and local functions around the binding
 };
 
 }  // namespace
 
 IRModule lower_precision(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : PrecisionLowerer(context).run(function);
+    return is_primitive(*function) ? function : PrecisionLowerer(context, function).run(function);
   });
 }
 

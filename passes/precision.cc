@@ -40,9 +40,8 @@ bool is_beyond(const Tensor& tensor, DType narrow) {
   if (tensor.dtype() != kFloat32) return false;
   const double largest = largest_of(narrow);
   const std::span<const float> numbers(tensor.data<float>(), static_cast<size_t>(tensor.size()));
-  return std::ranges::any_of(numbers, [&](float x) {
-    return std::isfinite(x) && std::abs(x) > largest && std::isinf(rounded_to(x, narrow));
-  });
+  return std::ranges::any_of(
+      numbers, [&](float x) { return std::isfinite(x) && std::abs(x) > largest && std::isinf(rounded_to(x, narrow)); });
 }
 
 bool may_be_winograd(const PrecisionQuestion& q) {
@@ -86,9 +85,15 @@ constexpr KeptInFloat32 kRows[] = {
        return stored_constant(q) && !(is_product(q.call) && q.has_products()) &&
               stored_constant(q)->data.size() * kFloat32.bytes() <= q.target.l1_of_core();
      }},
+    {"matmul", "the columns are gates, as of LSTM and GRU, and the weights fit the L2 cache",
+     "a kernel that computes the whole cell reads float32, and saves more",
+     [](const PrecisionQuestion& q) {
+       return q.is_in_bands && !q.has_products() &&
+              stored_constant(q)->data.size() * kFloat32.bytes() <= q.target.l2_of_core();
+     }},
     {"nn.conv2d", "a window of 3x3 with stride 1, and the target has no products of 16 bits",
      "Winograd's algorithm saves more, and transforms weights of float32", may_be_winograd},
-    {"matmul nn.conv1d nn.conv2d", "`mixed`, the target has no products of 16 bits, and each weight is used often",
+    {"matmul nn.conv1d nn.conv2d", "`mixed` or a model of 16 bits, the target has no products of 16 bits, and each weight is used often",
      "the arithmetic takes the time, not the memory", is_bound_by_arithmetic},
     {"nn.softmax nn.log_softmax exp log nn.attention nn.attention_bias", "",
      "an error of the exponent's argument is a relative error of the result: 2 % at 8 bits for a score of 10"},
@@ -117,9 +122,7 @@ std::optional<Precision> find_precision(std::string_view name) {
   const PrecisionName* row = find_item(kPrecisions, name, &PrecisionName::name);
   return row ? std::optional(row->value) : std::nullopt;
 }
-const PrecisionName& describe(Precision precision) {
-  return *find_item(kPrecisions, precision, &PrecisionName::value);
-}
+const PrecisionName& describe(Precision precision) { return *find_item(kPrecisions, precision, &PrecisionName::value); }
 std::string precision_list() { return joined(map_each(kPrecisions, &PrecisionName::name)); }
 
 DType narrow_dtype(Precision precision, const Target& target) {
@@ -137,9 +140,8 @@ std::span<const KeptInFloat32> kept_in_float32() { return kRows; }
 const KeptInFloat32* find_kept_in_float32(const PrecisionQuestion& question) {
   const OpRef* op = question.call.callee.as<OpRef>();
   if (!op) return nullptr;
-  const auto found = std::ranges::find_if(kRows, [&](const KeptInFloat32& row) {
-    return names(row, op->name) && (!row.applies || row.applies(question));
-  });
+  const auto found = std::ranges::find_if(
+      kRows, [&](const KeptInFloat32& row) { return names(row, op->name) && (!row.applies || row.applies(question)); });
   return found == std::end(kRows) ? nullptr : &*found;
 }
 

@@ -85,8 +85,7 @@ void ResultErrors::add(const std::vector<NamedValue>& exact, const std::vector<N
 
 void ResultErrors::print(size_t num_samples) const {
   for (const auto& [name, error] : errors_)
-    print_message("'{}' in {} {}: {}\n", printable(name), num_samples, num_samples == 1 ? "run" : "runs",
-                  error.text());
+    print_message("'{}' in {} {}: {}\n", printable(name), num_samples, num_samples == 1 ? "run" : "runs", error.text());
 }
 
 std::vector<std::pair<std::string, double>> ResultErrors::worst(size_t count) const {

@@ -74,8 +74,8 @@ class SampleReader {
     }
     std::ranges::sort(entries);
     if (entries.empty())
-      fail({},
-           "{} '{}': the folder has no samples: expected input_0.pb, folders with it, .npz, .npy or images", flag_, path);
+      fail({}, "{} '{}': the folder has no samples: expected input_0.pb, folders with it, .npz, .npy or images", flag_,
+           path);
     std::vector<CalibrationSample> samples;
     for (const std::string& entry : entries) add_samples(samples, read(entry));
     return samples;

@@ -58,7 +58,9 @@ static void add_arithmetic(CLI::App& app, CompileSettings& settings) {
          "--precision", set_precision,
          fmt::format("numbers that products read: {} (docs/precision.md)", precision_list()))
       ->type_name("WHAT")
-      ->check(one_of(map_each(precisions(), [](const PrecisionName& row) { return std::string(row.name); })).description(""));
+      ->check(one_of(map_each(precisions(), [](const PrecisionName& row) {
+                return std::string(row.name);
+              })).description(""));
 }
 
 static CacheNames parse_caches(const std::vector<std::string>& texts) {

@@ -5,15 +5,16 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-LARGEST = 65504.0  # of float16: masks of -3e38 become the least number, as in torch's exports
+# Masks of -3.4e38 become the least number that is not infinite, as in torch's exports.
+LARGEST = {TensorProto.FLOAT16: 65504.0, TensorProto.BFLOAT16: 3.3895313892515355e38}
 FLOAT32_INPUTS = {"Resize": (1, 2), "Upsample": (1,)}  # by operator
 
 
 def narrowed(tensor, dtype):
-    numbers = numpy_helper.to_array(tensor)
+    numbers = numpy.clip(numpy_helper.to_array(tensor), -LARGEST[dtype], LARGEST[dtype])
     if dtype == TensorProto.FLOAT16:
-        return numpy_helper.from_array(numpy.clip(numbers, -LARGEST, LARGEST).astype(numpy.float16), tensor.name)
-    bits = numbers.view(numpy.uint32)
+        return numpy_helper.from_array(numbers.astype(numpy.float16), tensor.name)
+    bits = numbers.astype(numpy.float32).view(numpy.uint32)
     bits = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)  # half to even
     result = TensorProto(name=tensor.name, data_type=dtype, dims=numbers.shape)
     result.raw_data = bits.tobytes()

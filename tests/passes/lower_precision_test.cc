@@ -116,8 +116,8 @@ double difference(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("weights of 16 bits give the results of the rounded weights in float32", "[passes]") {
-  const auto [precision, dtype] = GENERATE(std::pair(Precision::kBFloat16, DType::bfloat16()),
-                                           std::pair(Precision::kFloat16, DType::float_(16)));
+  const auto [precision, dtype] =
+      GENERATE(std::pair(Precision::kBFloat16, DType::bfloat16()), std::pair(Precision::kFloat16, DType::float_(16)));
   const Tensor x = uneven({2, 16, 7, 7}, 5);
   CompileSettings plain;
   plain.target = "x86-64-v3";

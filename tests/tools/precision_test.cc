@@ -20,9 +20,8 @@ const std::string kDigits = RELAXC_SOURCE_DIR "/examples/digits";
 TEST_CASE("compile and run tell the error of a precision", "[tools]") {
   const test::Folder folder("precision");
   const std::string model = kDigits + "/digits.onnx", artifact = folder.at("digits.so");
-  const test::Outcome compiled =
-      run_relaxc({"compile", model, "-o", artifact, "--precision", "bf16", "--target", "x86-64-v3", "--check-inputs",
-                  kDigits + "/samples.npy"});
+  const test::Outcome compiled = run_relaxc({"compile", model, "-o", artifact, "--precision", "bf16", "--target",
+                                             "x86-64-v3", "--check-inputs", kDigits + "/samples.npy"});
   INFO(compiled.out << compiled.err);
   REQUIRE(compiled.exit_code == 0);
   CHECK(contains(compiled.out, "error of --precision bf16 against fp32"));
