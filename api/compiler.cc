@@ -12,6 +12,7 @@
 #include "codegen/compile.h"
 #include "ir/text/printer.h"
 #include "passes/kernel_rules.h"
+#include "passes/precision.h"
 #include "passes/tables.h"
 #include "vm/error.h"
 #include "vm/output_file.h"
@@ -27,6 +28,12 @@ void log_to(const relaxc_compile_options& options, relaxc_log_level level, std::
   if (options.log) options.log(options.user, level, line.c_str());
 }
 
+Precision precision_of(const char* name) {
+  const std::optional<Precision> found = find_precision(name);
+  if (!found) fail({}, "there is no precision '{}'; expected one of {}", name, precision_list());
+  return *found;
+}
+
 CompileSettings settings_of(const relaxc_compiler_request& request) {
   const relaxc_compile_options& options = request.options;
   CompileSettings settings;
@@ -39,6 +46,7 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   settings.jobs = options.num_threads;
   if (options.opt_level) settings.opt_level = options.opt_level;
   if (options.winograd_error != 0) settings.winograd_error = std::max(options.winograd_error, 0.0);
+  settings.precision = precision_of(text_of(options.precision, "fp32"));
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
   settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };
   if (options.num_kernels > 0)  // it tells of their rules, and programs that are watched are not reused

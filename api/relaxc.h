@@ -304,6 +304,7 @@ typedef struct relaxc_compile_options {
   const int64_t* range_least;        /* from 0 */
   const int64_t* range_most;         /* INT64_MAX: any */
   int32_t num_ranges;
+  const char* precision; /* of what products read: "fp32", "bf16", "fp16" or "mixed" (docs/precision.md); NULL: fp32 */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

@@ -138,7 +138,7 @@ void require_tensor(const OpCall& op) {
 DType product_dtype(const OpCall& op, std::optional<DType> out_dtype) {
   DType a = op.dtype(0), b = op.dtype(1);
   if (a.is_bool() || b.is_bool()) op.fail("expected numbers, got bool");
-  bool widened = out_dtype && a.is_integral() && b.is_integral();
+  bool widened = out_dtype && ((a.is_integral() && b.is_integral()) || (a.is_float() && b.is_float()));
   if (a != b && !widened) op.fail("arguments have different dtypes: {} and {}", to_string(a), to_string(b));
   return out_dtype.value_or(a);
 }

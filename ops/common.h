@@ -66,7 +66,8 @@ void require_ranks(const OpCall& op, const std::vector<int64_t>& ranks);  // of 
 void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
 void require_tensor(const OpCall& op);  // argument 0
-// Checks the dtypes of a product's operands and returns the result's: out_dtype if given; integers may then differ.
+// Checks the dtypes of a product's operands and returns the result's: out_dtype if given; integers, or floats, may then
+// differ.
 DType product_dtype(const OpCall& op, std::optional<DType> out_dtype);
 // Requires two lists of one length to be equal, item by item: "dim 1 of bias: 3 and 4", where `what` is "of bias".
 void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b, std::string_view what);

@@ -121,13 +121,16 @@ bool gains_by_packing(const std::vector<Expr>& image) {
   return !pixels || *pixels >= kFewestPixelsToPack;
 }
 
-// The numbers that a convolution multiplies. It adds up float32 and bfloat16 in float32, and bytes in int32.
+// The numbers that a convolution multiplies, where a weight of 16 bits is widened as it is read. It adds up float32 and
+// bfloat16 in float32, and bytes in int32.
 enum class Numbers : uint8_t { kFloat32, kBytes, kBFloat16 };
 std::optional<Numbers> numbers_of(const Type& data, const Type& weight, const Type& result) {
   const std::optional<DType> x = tensor_dtype(data), w = tensor_dtype(weight), y = tensor_dtype(result);
   if (w == DType::int_(8) && y == kInt32) return Numbers::kBytes;
   if (x == w && w == DType::bfloat16() && y == kFloat32) return Numbers::kBFloat16;
-  return x == w && w == y && y == kFloat32 ? std::optional(Numbers::kFloat32) : std::nullopt;
+  const bool is_widened = w && w->is_float() && w->bits == 16;
+  return x == kFloat32 && y == kFloat32 && (w == kFloat32 || is_widened) ? std::optional(Numbers::kFloat32)
+                                                                         : std::nullopt;
 }
 
 Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& attrs, Numbers numbers,

@@ -20,6 +20,7 @@
 #include "passes/winograd_transforms.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
+#include "tir/analysis/annotations.h"
 #include "tir/compute.h"
 #include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/choose.h"
@@ -43,10 +44,18 @@ struct PackedMatmul {
     std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
     out.push_back(int_imm(padded));
     DType sum = accumulation_dtype(result);
+    auto element = [&](const Expr& row, const Expr& column) {
+      return cast_to(load(y, layout.from_plain_index({row, column})), sum);
+    };
+    std::optional<Buffer> wide;
+    if (is_widened(x_dtype, y_dtype)) {
+      wide = b.compute("widen", sum, int_imms({depth, padded}), [&](Axes i) { return element(i[0], i[1]); });
+      b.annotate(annotation<"unpacked_columns">(), columns());
+    }
     Buffer product = b.reduce("matmul", sum, out, {int_imm(depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
       std::vector<Expr> left(i.begin(), i.end() - 1);
       left.push_back(r[0]);
-      return cast_to(load(x, left), sum) * cast_to(load(y, layout.from_plain_index({r[0], i.back()})), sum);
+      return cast_to(load(x, left), sum) * (wide ? load(*wide, {r[0], i.back()}) : element(r[0], i.back()));
     });
     if (width < padded) {
       out.back() = int_imm(width);
@@ -54,6 +63,11 @@ struct PackedMatmul {
     }
     return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
   }
+
+ private:
+  int64_t columns() const { return layout.block_of(1); }
+  // Returns whether a block before the product makes float32 of a weight of 16 bits, once for all rows of a tile.
+  static bool is_widened(DType x, DType y) { return x == kFloat32 && y.is_float() && y.bits == 16; }
 };
 
 class WeightPacker final : public GraphRewriter {
@@ -212,7 +226,8 @@ class WeightPacker final : public GraphRewriter {
     if (!constant || constant->data.ndim() != 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
     DType left = tensor_dtype(node.args[0].type()).value_or(kInt64), right = constant->data.dtype();
     DType result = tensor_dtype(binding.value.type()).value_or(kInt64);
-    bool floats = right.is_float() && right.bits <= 32 && left == right && (result == right || result == kFloat32);
+    bool floats = right.is_float() && right.bits <= 32 && (left == right || left == kFloat32) &&
+                  (result == right || result == kFloat32);
     bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
     if (!floats && !bytes) return std::nullopt;
     const int64_t depth = constant->data.shape()[0], width = constant->data.shape()[1];

@@ -29,7 +29,8 @@ enum class OutOfRange : uint8_t { kError, kClamp };
 // The error that Winograd's algorithm may have by default, as a multiple of that of direct sums.
 constexpr double kWinogradError = 2;
 
-enum class Precision : uint8_t { kFloat32, kBFloat16 };
+// The numbers of 16 bits that products and weights of float32 become (passes/precision.h); kMixed: where that is faster.
+enum class Precision : uint8_t { kFloat32, kBFloat16, kFloat16, kMixed };
 
 // The settings of a compilation that passes and code generators read; CompileSettings has them from here.
 struct PassSettings {
@@ -56,7 +57,7 @@ struct PassSettings {
   // The most error of a 3x3 convolution by Winograd's algorithm, as a multiple of that of direct sums
   // (passes/winograd.h). 0: all convolutions are direct.
   double winograd_error = kWinogradError;
-  // The numbers that convolutions and products multiply (passes/lower_precision.cc). They are added up in float32.
+  // The numbers that convolutions and products read (passes/lower_precision.cc). They are added up in float32.
   Precision precision = Precision::kFloat32;
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;

@@ -45,11 +45,12 @@ std::vector<Tensor> runs_of(const Tensor& tensor, const vm::ValueInfo& input) {
 // Reads the samples in files and folders.
 class SampleReader {
  public:
-  SampleReader(const std::vector<vm::ValueInfo>& inputs, const InputOptions& flags) : inputs_(inputs), flags_(flags) {}
+  SampleReader(const char* flag, const std::vector<vm::ValueInfo>& inputs, const InputOptions& flags)
+      : flag_(flag), inputs_(inputs), flags_(flags) {}
 
   std::vector<CalibrationSample> read(const std::string& path) const {
     if (fs::is_directory(path)) return read_folder(path);
-    if (!fs::exists(path)) fail({}, "--calibrate '{}': there is no such file or folder", path);
+    if (!fs::exists(path)) fail({}, "{} '{}': there is no such file or folder", flag_, path);
     if (path.ends_with(".npy") && inputs_.size() == 1) return read_rows(path);
     InputOptions flags = flags_;
     flags.named.push_back(path);
@@ -61,7 +62,7 @@ class SampleReader {
     if (fs::exists(path + "/input_0.pb")) {
       CalibrationSample sample = read_inputs(path, inputs_);
       if (sample.size() != inputs_.size())
-        fail({}, "--calibrate '{}': the folder has {} inputs, the model {}", path, sample.size(), inputs_.size());
+        fail({}, "{} '{}': the folder has {} inputs, the model {}", flag_, path, sample.size(), inputs_.size());
       return {std::move(sample)};
     }
     std::vector<std::string> entries;
@@ -73,8 +74,7 @@ class SampleReader {
     }
     std::ranges::sort(entries);
     if (entries.empty())
-      fail({},
-           "--calibrate '{}': the folder has no samples: expected input_0.pb, folders with it, .npz, .npy or images",
+      fail({}, "{} '{}': the folder has no samples: expected input_0.pb, folders with it, .npz, .npy or images", flag_,
            path);
     std::vector<CalibrationSample> samples;
     for (const std::string& entry : entries) add_samples(samples, read(entry));
@@ -92,6 +92,7 @@ class SampleReader {
     return samples;
   }
 
+  const char* flag_;
   const std::vector<vm::ValueInfo>& inputs_;
   const InputOptions& flags_;
 };
@@ -130,7 +131,7 @@ void CalibrationOptions::add_to(CLI::App& app) {
 std::vector<CalibrationSample> CalibrationOptions::samples(const std::vector<vm::ValueInfo>& inputs,
                                                            const InputOptions& flags) const {
   std::vector<CalibrationSample> samples;
-  for (const std::string& path : paths) add_samples(samples, SampleReader(inputs, flags).read(path));
+  for (const std::string& path : paths) add_samples(samples, SampleReader(flag, inputs, flags).read(path));
   InputOptions drawn = flags;
   for (int64_t i = 0; i < random; ++i, ++drawn.seed) samples.push_back(drawn.make(inputs));
   return samples;

@@ -17,6 +17,7 @@
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/tuning_database.h"
+#include "tools/accuracy.h"
 #include "tools/kernel_calls.h"
 #include "tools/progress_line.h"
 #include "tools/tool.h"
@@ -37,6 +38,7 @@ struct CompileCommand {
   std::vector<std::string> emit;  // LEVEL or LEVEL=FILE
   CompilerOptions compiler;
   CacheOptions cache;
+  CalibrationOptions checked{.flag = "--check-inputs"};
 };
 
 // The program that a schedule works on: its name, and that of the program in it that a rule names, if it is another.
@@ -235,6 +237,9 @@ int run(CompileCommand options) {
   outputs.push_back(options.output);
   check_outputs(outputs, options.compiler.files(options.model));
   CompileSettings settings = options.compiler.get(options.model);
+  if (options.checked.has_samples())
+    report_accuracy(options.model, options.compiler, 0,
+                    [&](const auto& inputs) { return options.checked.samples(inputs, {}); });
   std::optional<CompiledModule> known;
   for (const Emitted& one : levels) {
     if (one.level == "database")
@@ -243,6 +248,7 @@ int run(CompileCommand options) {
       write_text(one.file, emit(options, one.level, settings, known));
   }
   if (!levels.empty() && options.output.empty()) return kRight;
+  if (options.output.empty() && options.checked.has_samples()) return kRight;
   if (options.output.empty()) throw CLI::ValidationError("give -o FILE.so, or --emit=LEVEL to print");
   if (options.output == "-") throw CLI::ValidationError("an artifact is a file: give -o FILE.so; -o - is for --emit");
   settings.store = kernels_in(options.cache.get(options.compiler, options.model));
@@ -281,6 +287,8 @@ void add_compile(CLI::App& app, int& exit_code) {
       ->type_name("LEVEL[=FILE]")
       ->check(CLI::Validator(is_level, "{" + joined(levels, ",") + "}").name(one_of(levels).get_name()))
       ->allow_extra_args(false);
+  command->add_option("--check-inputs", options->checked.paths,
+                      "print the error of --precision against float32 for these inputs: files and folders");
   options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
   options->cache.add_to(*command);

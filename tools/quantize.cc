@@ -1,5 +1,4 @@
 // relaxc quantize: writes an ONNX model with integers in place of floats, and says what that costs in accuracy.
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -9,8 +8,8 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tools/accuracy.h"
 #include "tools/calibration.h"
-#include "tools/progress_line.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -53,65 +52,6 @@ void check(const QuantizeOptions& options) {
       "--weights int8 do without");
 }
 
-// A model that runs in this process, on the bytes of a file of this name.
-class RunningModel {
- public:
-  RunningModel(const std::string& name, const std::string& bytes, const QuantizeOptions& options)
-      : program_(load(name, bytes, options)), session_(program_, {.threads = options.threads}) {}
-  const std::vector<vm::ValueInfo>& inputs() const { return program_.inputs(); }
-  std::vector<NamedValue> run(const CalibrationSample& sample) {
-    return flat_results(session_.run_values(sample), program_.outputs());
-  }
-
- private:
-  static Program load(const std::string& name, const std::string& bytes, const QuantizeOptions& options) {
-    CompileSettings settings = options.compiler.get(name);
-    settings.contents = std::as_bytes(std::span(bytes));
-    Program program = compile(read_module(name, settings), settings).load();
-    progress_line().end();
-    return program;
-  }
-  Program program_;
-  Session session_;
-};
-
-// How far a result is from that of the float model, over all samples.
-class ResultError {
- public:
-  void add(const Tensor& expected, const Tensor& actual) {
-    if (expected.shape() != actual.shape())
-      fail({}, "the quantized model's result is {}, the float model's {}", describe(actual), describe(expected));
-    for (int64_t i = 0; i < expected.size(); ++i) {
-      const double value = expected.as_double(i), difference = actual.as_double(i) - value;
-      if (!std::isfinite(value)) continue;
-      squares_ += value * value;
-      error_ += difference * difference;
-    }
-    if (expected.ndim() == 2 && expected.shape()[1] > 1) add_classes(expected, actual);
-  }
-  std::string text() const {
-    std::string text = fmt::format("relative RMS error {:.3g}", squares_ > 0 ? std::sqrt(error_ / squares_) : 0.0);
-    if (rows_ > 0) text += fmt::format(", the largest element of {} of {} rows is the same", same_, rows_);
-    return text;
-  }
-
- private:
-  void add_classes(const Tensor& expected, const Tensor& actual) {
-    const int64_t columns = expected.shape()[1];
-    auto largest = [&](const Tensor& tensor, int64_t row) {
-      int64_t best = 0;
-      for (int64_t k = 1; k < columns; ++k) {
-        if (tensor.as_double(row * columns + k) > tensor.as_double(row * columns + best)) best = k;
-      }
-      return best;
-    };
-    for (int64_t row = 0; row < expected.shape()[0]; ++row) same_ += largest(expected, row) == largest(actual, row);
-    rows_ += expected.shape()[0];
-  }
-  double squares_ = 0, error_ = 0;
-  int64_t rows_ = 0, same_ = 0;
-};
-
 // Names the model in the errors of work().
 template <class Work>
 auto with_place_of(const std::string& model, Work&& work) {
@@ -138,12 +78,15 @@ class Quantizer {
   }
 
  private:
+  RunningModel running(const std::string& name, const std::string& bytes) const {
+    return RunningModel(name, bytes, options_.compiler.get(name), options_.threads);
+  }
   // Runs the float model on all samples: for the ranges of its values, and for its results.
   void run_floats() {
     std::vector<std::string> values;
     if (settings_.kind == Quantization::kStatic)
       values = with_place_of(options_.model, [&] { return values_to_measure(model_, settings_); });
-    RunningModel floats(options_.model, with_outputs(model_, values), options_);
+    RunningModel floats = running(options_.model, with_outputs(model_, values));
     const size_t count = outputs_of_onnx(model_).size();
     samples_ = options_.calibration.samples(floats.inputs(), options_.inputs);
     const std::set<std::string> measured(values.begin(), values.end());
@@ -184,19 +127,10 @@ class Quantizer {
       print_note("note: the error was not measured; --calibrate FILE or --random N measures it\n");
       return;
     }
-    RunningModel integers(options_.output, result_.model, options_);
-    std::map<std::string, ResultError> errors;
-    for (size_t s = 0; s < samples_.size(); ++s) {
-      const std::vector<NamedValue> results = integers.run(samples_[s]);
-      for (size_t i = 0; i < std::min(results.size(), expected_[s].size()); ++i) {
-        const Tensor* expected = expected_[s][i].value.get_if<Tensor>();
-        const Tensor* actual = results[i].value.get_if<Tensor>();
-        if (expected && actual && expected->dtype().is_float()) errors[results[i].name].add(*expected, *actual);
-      }
-    }
-    for (const auto& [name, error] : errors)
-      print_message("'{}' in {} {}: {}\n", printable(name), samples_.size(), samples_.size() == 1 ? "run" : "runs",
-                    error.text());
+    RunningModel integers = running(options_.output, result_.model);
+    ResultErrors errors;
+    for (size_t s = 0; s < samples_.size(); ++s) errors.add(expected_[s], integers.run(samples_[s]));
+    errors.print(samples_.size());
   }
 
   const QuantizeOptions& options_;

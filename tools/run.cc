@@ -4,6 +4,7 @@
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tools/accuracy.h"
 #include "tools/given_shapes.h"
 #include "tools/progress_line.h"
 #include "tools/results.h"
@@ -23,7 +24,7 @@ struct RunOptions {
   ResultOptions results;
   std::string test_data;
   double rtol = 1e-3, atol = 1e-7;
-  bool profile = false, interpret = false, has_passes = false;
+  bool profile = false, interpret = false, has_passes = false, accuracy = false;
 };
 
 CompileSettings settings_of(const RunOptions& options) {
@@ -42,6 +43,14 @@ CompileSettings settings_of(const RunOptions& options) {
   return settings;
 }
 
+std::vector<vm::Value> inputs_of(const RunOptions& options, const CompileSettings& settings,
+                                 const std::vector<vm::ValueInfo>& of) {
+  if (options.test_data.empty()) return options.inputs.make(of, settings.dims);
+  std::vector<vm::Value> inputs = read_inputs(options.test_data, of);
+  options.inputs.check(of, inputs, settings.dims);
+  return inputs;
+}
+
 struct Results {
   std::string function;
   std::vector<NamedValue> values;
@@ -51,9 +60,7 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   progress_line().end();
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
-  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs, settings.dims)
-                                                            : read_inputs(options.test_data, function.inputs);
-  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs, settings.dims);
+  const std::vector<vm::Value> inputs = inputs_of(options, settings, function.inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
@@ -67,6 +74,9 @@ int run(const RunOptions& stated) {
   fix_dims(options.inputs, options.model, options.compiler);
   check_output_folder(options.results.output_dir, stated.inputs.files());
   const CompileSettings settings = settings_of(options);
+  if (options.accuracy)
+    report_accuracy(options.model, options.compiler, options.threads,
+                    [&](const auto& inputs) { return std::vector{inputs_of(options, settings, inputs)}; });
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
   show_results(results, function, options.results);
@@ -101,6 +111,8 @@ void add_run(CLI::App& app, int& exit_code) {
       "--interpret", options->interpret,
       "run kernels in the interpreter, which checks all indices and reads (docs/relaxc.md); with --passes "
       "after these, else after legalize");
+  command->add_flag("--accuracy", options->accuracy,
+                    "print the error of --precision against float32 for these inputs, and the worst layers");
   command->add_flag("--profile", options->profile, "print the time of each kernel");
   options->cache.add_to(*command);
   options->compiler.add_to(*command);

@@ -12,6 +12,7 @@
 #include "ir/text/lexer.h"
 #include "ir/text/parser.h"
 #include "passes/kernel_rules.h"
+#include "passes/precision.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -52,14 +53,14 @@ static void add_arithmetic(CLI::App& app, CompileSettings& settings) {
       ->type_name("TIMES")
       ->check(number_from(0))
       ->capture_default_str();
-  auto set_precision = [&settings](const std::string& name) {
-    settings.precision = name == "bf16" ? Precision::kBFloat16 : Precision::kFloat32;
-  };
+  auto set_precision = [&settings](const std::string& name) { settings.precision = *find_precision(name); };
   app.add_option_function<std::string>(
          "--precision", set_precision,
-         "numbers that convolutions and products multiply: fp32, or bf16 where the target has it (docs/relaxc.md)")
+         fmt::format("numbers that products read: {} (docs/precision.md)", precision_list()))
       ->type_name("WHAT")
-      ->check(one_of({"fp32", "bf16"}).description(""));
+      ->check(one_of(map_each(precisions(), [](const PrecisionName& row) {
+                return std::string(row.name);
+              })).description(""));
 }
 
 static CacheNames parse_caches(const std::vector<std::string>& texts) {
@@ -209,7 +210,7 @@ std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& fil
   if (gather != "error") add("--gather", gather);
   if (settings.winograd_error != defaults.winograd_error)
     add("--winograd-error", fmt::format("{}", settings.winograd_error));
-  if (settings.precision == Precision::kBFloat16) add("--precision", "bf16");
+  if (settings.precision != defaults.precision) add("--precision", describe(settings.precision).name);
   if (settings.check_bounds) result += " --check-bounds";
   return result;
 }

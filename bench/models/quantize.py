@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes networks that export.py exported in int8, in the forms that ONNX Runtime's own tool writes.
+"""Writes networks that export.py exported in int8, in the forms that ONNX Runtime's own tool writes, and in 16 bits.
 
 usage: quantize.py DIR [NAME_FORM...] [--twins dynamic,static] [--new] [--json]        (without names: all of them)
        quantize.py DIR --list
 
 From DIR/NAME/ it makes DIR/NAME_FORM/: the model and, with symbolic dims and as static twin, what of the two is there.
 Beside it lie the same inputs, whose answers are those of the float model. Ranges of activations are those for these
-inputs. quantized_forms.py has the forms. --new leaves out what is there; for the benchmark, --json prints what there is
-then, --list all names.
+inputs. quantized_forms.py and narrow_forms.py have the forms. --new leaves out what is there; for the benchmark,
+--json prints what there is then, --list all names.
 """
 import argparse
 import json
@@ -18,22 +18,26 @@ import sys
 import onnx
 from onnx import TensorProto
 
+import narrow_forms
 import quantized_forms
 from evaluate import ranges_of, tensor_of
 
 NETWORKS = {
     "resnet18": ("int8", "qdq", "qdq_s8", "qlinear"),
-    "resnet50": ("qdq", "qdq_s8", "qlinear"),
+    "resnet50": ("qdq", "qdq_s8", "qlinear", "fp16", "bf16"),
     "mobilenet_v2": ("qdq", "qdq_s8", "qlinear"),
     "bert": ("qdq", "dynamic"),
-    "bert_base": ("qdq", "dynamic"),
+    "bert_base": ("qdq", "dynamic", "fp16", "bf16"),
 }
+# Each form of a model takes a function that returns the ranges of its values.
 FORMS = {
-    "int8": quantized_forms.products_only,
-    "qdq": lambda model, ranges: quantized_forms.qdq(model, ranges, "uint8"),
-    "qdq_s8": lambda model, ranges: quantized_forms.qdq(model, ranges, "int8"),
-    "qlinear": quantized_forms.qlinear,
-    "dynamic": quantized_forms.dynamic,
+    "int8": lambda model, ranges: quantized_forms.products_only(model, ranges()),
+    "qdq": lambda model, ranges: quantized_forms.qdq(model, ranges(), "uint8"),
+    "qdq_s8": lambda model, ranges: quantized_forms.qdq(model, ranges(), "int8"),
+    "qlinear": lambda model, ranges: quantized_forms.qlinear(model, ranges()),
+    "dynamic": lambda model, ranges: quantized_forms.dynamic(model, ranges()),
+    "fp16": lambda model, _: narrow_forms.narrow(model, TensorProto.FLOAT16),
+    "bf16": lambda model, _: narrow_forms.narrow(model, TensorProto.BFLOAT16),
 }
 MEASURED = {name: {"batch": 1, **({"sequence": 128} if "bert" in name else {})} for name in NETWORKS}
 NAMES = {f"{network}_{form}": (network, form) for network, forms in NETWORKS.items() for form in forms}
@@ -47,7 +51,7 @@ def inputs_in(folder):
 def quantize(source, target, form):
     sets = sorted(source.glob("test_data_set_*"))
     model = onnx.load(str(source / "model.onnx"))
-    result = FORMS[form](model, ranges_of(model, map(inputs_in, sets)))
+    result = FORMS[form](model, lambda: ranges_of(model, map(inputs_in, sets)))
     onnx.checker.check_model(result)
     target.mkdir(parents=True, exist_ok=True)
     for folder in sets:

@@ -349,6 +349,17 @@ std::vector<std::string> values_to_measure(const std::string& model, const Quant
   return {names.begin(), names.end()};
 }
 
+std::vector<std::string> values_of_products(const std::string& model) {
+  onnx::ModelProto proto;
+  if (!proto.ParseFromString(model)) fail({}, "not an ONNX model");
+  constexpr std::string_view kProducts[] = {"Conv", "ConvTranspose", "MatMul", "Gemm"};
+  std::vector<std::string> names;
+  for (const auto& node : proto.graph().node()) {
+    if (std::ranges::count(kProducts, node.op_type()) > 0) names.push_back(node.output(0));
+  }
+  return names;
+}
+
 std::string with_outputs(const std::string& model, const std::vector<std::string>& values) {
   onnx::ModelProto proto;
   if (!proto.ParseFromString(model)) fail({}, "not an ONNX model");

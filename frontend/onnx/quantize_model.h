@@ -42,6 +42,8 @@ struct QuantizedModel {
 //
 // Returns the values whose ranges kStatic needs.
 std::vector<std::string> values_to_measure(const std::string& model, const QuantizeSettings& settings);
+// Returns the results of convolutions and products outside of branches.
+std::vector<std::string> values_of_products(const std::string& model);
 // Returns the model with these values as further outputs, behind its own; those that are inputs or outputs stay so.
 std::string with_outputs(const std::string& model, const std::vector<std::string>& values);
 // Returns the quantized model; `ranges` are those of values_to_measure(). Throws a CompileError for a model without a

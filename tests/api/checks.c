@@ -142,6 +142,9 @@ static void check_errors(void) {
   EXPECT(MESSAGE_HAS("dim_names: there are 1, at a null pointer"));
   options = (relaxc_compile_options){.size = sizeof options, .opt_level = 9};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
+  options = (relaxc_compile_options){.size = sizeof options, .precision = "half"};
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("there is no precision 'half'; expected one of fp32, bf16, fp16, mixed"));
   options = (relaxc_compile_options){.size = sizeof options, .num_threads = -1};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   EXPECT(relaxc_compile_memory(NULL, 0, "m.onnx", NULL, &none) == RELAXC_INVALID);
@@ -225,6 +228,14 @@ static void check_files(const char* folder) {
   char* text = NULL;
   options.passes = "simplify";
   EXPECT(relaxc_module_text(NULL, 0, path, &options, &text) == RELAXC_OK && strstr(text, "R.Tensor((5, 2)") != NULL);
+  relaxc_string_release(text);
+  const char* product =
+      "@R.function\ndef main(x: R.Tensor((2, 2), \"float32\")):\n"
+      "    return R.matmul(x, R.const([[1, 2], [3, 4]], \"float32\"))\n";
+  relaxc_compile_options narrow = {.size = sizeof narrow, .target = "cpu=znver5", .passes = "lower_precision"};
+  narrow.precision = "bf16";
+  EXPECT(relaxc_module_text(product, strlen(product), "p.py", &narrow, &text) == RELAXC_OK);
+  EXPECT(strstr(text, "\"bfloat16\"") != NULL);
   relaxc_string_release(text);
 }
 

@@ -61,6 +61,13 @@ class Modules(unittest.TestCase):
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, kernels=["none.py"])
 
+    def test_precision(self):
+        x = np.load(DIGITS.parent / "samples.npy")
+        for precision in "bf16", "fp16", "mixed":
+            np.testing.assert_allclose(relaxc.compile(DIGITS, precision=precision)(x), relaxc.compile(DIGITS)(x), atol=0.1)
+        with self.assertRaisesRegex(relaxc.Error, "there is no precision 'half'"):
+            relaxc.compile(DIGITS, precision="half")
+
     def test_ranges_of_dims(self):
         model = relaxc.compile(DIGITS, dim_ranges={"batch": (1, 8)})
         self.assertEqual(model.inputs[0].ranges[0], (1, 8))

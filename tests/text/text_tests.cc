@@ -85,7 +85,7 @@ void run_passes(TextTest& test, std::string_view names) {
   IRModule module = parse_text(test.input(), test.name());
   check_verified(module);
   CompileSettings settings;
-  if (take_setting(names, "precision") == "bf16") settings.precision = Precision::kBFloat16;
+  settings.precision = find_precision(take_setting(names, "precision").value_or("fp32")).value_or(Precision::kFloat32);
   settings.target = take_setting(names, "target").value_or("x86-64");
   bool has_kernels = test.input().find("\n@S.") != std::string::npos ||
                      test.input().find("\nS.use(") != std::string::npos ||

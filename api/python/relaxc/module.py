@@ -27,8 +27,8 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
             dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
-            function: str | None = None, opt_level: int = 0, winograd_error: float = 2, jobs: int = 0,
-            cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
+            function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+            precision: str | None = None, jobs: int = 0, cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
     Args:
@@ -45,6 +45,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         opt_level: 1 to 3, of machine code; 0: 2.
         winograd_error: the most error of 3x3 convolutions by Winograd's algorithm, as a multiple of that of direct
             sums; 0 computes all of them directly.
+        precision: the numbers that products read: "fp32" (the default), "bf16", "fp16" or "mixed"
+            (docs/precision.md).
         jobs: threads that compile; 0: all cores.
         cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
             variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
@@ -55,7 +57,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
     options = Options(target=target, passes=passes, function=function, dims=dims,
                       dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
-                      opt_level=opt_level, winograd_error=winograd_error, cache=cache, log=log, progress=progress)
+                      opt_level=opt_level, winograd_error=winograd_error,
+                      precision=precision, cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
