@@ -2,6 +2,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/function_emitter.h"
+#include "codegen/rounding.h"
 #include "ir/visit.h"
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
@@ -347,7 +348,9 @@ void FunctionEmitter::store_contiguous(const Buffer& buffer, Value offset, Value
 
 void FunctionEmitter::store_stmt(const BufferStore& store) {
   DType dtype = dtype_of(store.value);
+  set_contraction(kernel_.contracts || (kernel_.target.has_fma && accumulates(store)));
   Value value = expr(store.value);
+  set_contraction(kernel_.contracts);
   Place where = place(store.buffer, store.indices);
   if (where.lanes > 1 && dtype.lanes == 1) {
     value = ops_.splat(value, where.lanes);

@@ -24,6 +24,7 @@ struct KernelState {
   const Target& target;
   std::string symbol;
   bool noalias;                                             // buffers do not overlap (attr tir.noalias)
+  bool contracts;                                           // a * b + c may be rounded once (rounding.h)
   int num_bodies = 0;                                       // parallel bodies made so far, for their names
   std::unordered_set<const NodeHeader*> non_negative_vars;  // symbolic dims, loop variables that start at >= 0
 };
@@ -67,6 +68,8 @@ class FunctionEmitter {
   // Returns from the function with the status when the condition holds, after the code that `report` emits.
   void return_if(Value condition, Value status, const std::function<void()>& report = nullptr);
   void return_if(Value condition, Value status, const std::string& message);
+  // Says whether what follows may be contracted.
+  void set_contraction(bool contracts);
   llvm::BasicBlock* new_block(const char* name);
   void finish();
   void configure_tiles();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codegen/function_emitter.h"
+#include "codegen/rounding.h"
 #include "codegen/target.h"
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -43,9 +44,7 @@ void set_attributes(llvm::Function* function, const Target& target) {
 FunctionEmitter::FunctionEmitter(KernelState& kernel, const std::string& name, const Variables& variables,
                                  bool is_parallel_body)
     : kernel_(kernel), b_(kernel.module.getContext()), ops_(b_, kernel.target), in_parallel_(is_parallel_body) {
-  llvm::FastMathFlags flags;
-  flags.setAllowContract(kernel.target.has_fma);
-  b_.setFastMathFlags(flags);
+  set_contraction(kernel.contracts);
   std::vector<llvm::Type*> types{b_.getPtrTy()};
   for (const VarRef& var : variables)
     types.push_back(var.type().is<BufferType>() ? types[0] : ops_.type(dtype_of(var)));
@@ -74,6 +73,12 @@ FunctionEmitter::FunctionEmitter(KernelState& kernel, const std::string& name, c
   start_ = llvm::BasicBlock::Create(b_.getContext(), "start", function_);
   b_.SetInsertPoint(start_);
   emitted_.emplace_back();
+}
+
+void FunctionEmitter::set_contraction(bool contracts) {
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(contracts);
+  b_.setFastMathFlags(flags);
 }
 
 llvm::BasicBlock* FunctionEmitter::new_block(const char* name) {
@@ -372,7 +377,8 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   Variables scalars = scalar_arguments(function);
   // A view and its source may be two params of a parallel loop's body.
   bool noalias = function->attrs.get_bool(attr_names::kNoAlias, true) && !uses_pointers(function);
-  KernelState kernel{module, target, symbol, noalias, 0, {}};
+  const bool contracts = target.has_fma && !computes_with_quantized(function);
+  KernelState kernel{module, target, symbol, noalias, contracts, 0, {}};
   for (const VarRef& var : scalars) {
     DType dtype = dtype_of(var);
     if (dtype.lanes != 1 || dtype.is_handle())

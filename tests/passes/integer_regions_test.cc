@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen/compile.h"
+#include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "tests/constants.h"
 #include "tests/ops/harness.h"
@@ -116,6 +117,41 @@ TEST_CASE("convolutions and products of quantized values are exact sums of integ
     if (settings.passes != "default") settings.interpret = InterpretOptions{};
     const Program program = compile(with_constants(module, {weight}), settings).load();
     CHECK(region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0);
+  }
+}
+
+TEST_CASE("floats between integers are rounded after each operation on all targets", "[passes]") {
+  // The quotients are whole and a half, but for roundings.
+  const std::string text = R"(
+@R.function
+def main(x: R.Tensor((64, 37), "uint8"), y: R.Tensor((64, 37), "uint8"), z: R.Tensor((64, 37), "int8")):
+    with R.dataflow():
+        a = R.dequantize(x, R.const(0.1, "float32"), R.const(7, "uint8"))
+        b = R.dequantize(y, R.const(0.3, "float32"), R.const(100, "uint8"))
+        c = R.dequantize(z, R.const(0.7, "float32"), R.const(-3, "int8"))
+        sum = R.quantize(R.add(a, b), R.const(0.2, "float32"), R.const(128, "uint8"), out_dtype="uint8")
+        product = R.quantize(R.add(R.multiply(a, b), c), R.const(0.06, "float32"), R.const(-9, "int8"), out_dtype="int8")
+        real = R.add(R.multiply(R.dequantize(sum, R.const(0.2, "float32"), R.const(128, "uint8")), R.const(1.1, "float32")), c)
+        R.output(sum, product, real)
+    return (sum, product, real)
+)";
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(text, "floats.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  const Shape shape = {64, 37};
+  const std::vector<Tensor> inputs = {bytes_of(shape, DType::uint(8), 37), bytes_of(shape, DType::uint(8), 91),
+                                      bytes_of(shape, DType::int_(8), 53)};
+  CompileSettings by_operator;
+  by_operator.passes = "legalize";
+  by_operator.interpret = InterpretOptions{};
+  const std::vector<Tensor> expected = Session(compile(module, by_operator).load()).run(inputs);
+  for (const char* target : {"host", "x86-64", "x86-64-v2", "x86-64-v3"}) {
+    if (std::string(target) == "x86-64-v3" && !codegen::host_target().has_fma) continue;
+    CAPTURE(target);
+    CompileSettings settings;
+    settings.target = target;
+    const std::vector<Tensor> results = Session(compile(module, settings).load()).run(inputs);
+    for (size_t i = 0; i < expected.size(); ++i) CHECK(same_contents(results[i], expected[i]));
   }
 }
 
