@@ -42,8 +42,8 @@ using enum AnnotationValue;
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
-  X("prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
-    "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache") \
+  X("prefetch_ahead", kLoop, kStringsAndInts, "tir/lower/prefetch.cc", \
+    "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache; there may be several pairs") \
   X("turns_back", kLoop, kFlag, "codegen/llvm_emit.cc", \
     "a parallel loop whose iterations run in the reverse order in every second iteration of the loop around it") \
   X("exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc", \
@@ -190,11 +190,13 @@ constexpr ValueRow kValues[] = {
        auto is_layout = [](const AttrValue& item) { return Layout::parse(*item.as<std::string>()).has_value(); };
        return is_list_of<std::string>(value) && std::ranges::all_of(*value.as<AttrList>(), is_layout);
      }},
-    {"a buffer's name and a positive number of rows",
+    {"a buffer's name and a positive number of rows, once or several times",
      [](const AttrValue& value) {
        const AttrList* list = value.as<AttrList>();
-       return list && list->size() == 2 && is<std::string>((*list)[0]) && is<int64_t>((*list)[1]) &&
-              *(*list)[1].as<int64_t>() > 0;
+       bool fits = list && !list->empty() && list->size() % 2 == 0;
+       for (size_t i = 0; fits && i < list->size(); i += 2)
+         fits = is<std::string>((*list)[i]) && is<int64_t>((*list)[i + 1]) && *(*list)[i + 1].as<int64_t>() > 0;
+       return fits;
      }},
     {"a list of whole numbers", is_list_of<int64_t>},
     {"a list of [buffer, axis, factor > 0, offset >= 0]",

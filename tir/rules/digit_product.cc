@@ -81,8 +81,7 @@ class DigitSchedule {
     keep_in_registers(sch_, {vector, stored[stored.size() - 2]}, {lane, stored.back()});
     sum_digits(sums, unpacking, chunk);
     sch_.apply(DecomposeReduction{product_, chunk});
-    const std::string words = buffer_of_words(unpacking, sums)->name;
-    sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), AttrList{words, rows_ahead(unpacking, sums)}});
+    sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), prefetches(words_of(unpacking, sums))});
     sch_.apply(Parallel{tile});
   }
 
@@ -101,14 +100,25 @@ class DigitSchedule {
     }
     return std::nullopt;
   }
-  Buffer buffer_of_words(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
-    return unpacking ? operands_of(*block_of(*unpacking))[0]->buffer : numbers_of(*found_.sums).buffer;
+  Buffer words_of(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
+    return unpacking ? operands_of(*block_of(*unpacking))[0]->buffer : numbers_of(*block_of(sums)).buffer;
   }
-  // Returns how many rows of words a chunk's prefetch is ahead of its use.
-  int64_t rows_ahead(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
-    const std::vector<Expr>& shape = buffer_type(buffer_of_words(unpacking, sums)).shape;
-    int64_t bytes = 1;
-    for (size_t d = 2; d < shape.size(); ++d) bytes *= as_int(shape[d]).value_or(1);
+  // Returns the buffers of which the iteration of a chunk prefetches what later ones read, and how many rows ahead.
+  AttrList prefetches(const Buffer& words) const {
+    AttrList result = {words->name, rows_ahead(words, 1)};
+    const int64_t chunks = *as_int(axes_of(*found_.product.block, IterKind::kReduce)[0].domain.extent);
+    const int64_t rows_of_chunk = std::max<int64_t>(1, rows_of(words) / std::max<int64_t>(chunks, 1));
+    for (const Ref<BufferLoad>& load : operands_of(*found_.product.block)) {
+      const bool has_columns = load->indices.size() == 4 && rows_of(load->buffer) > 1;
+      if (has_columns) result.insert(result.end(), {load->buffer->name, rows_ahead(words, rows_of_chunk)});
+    }
+    return result;
+  }
+  static int64_t rows_of(const Buffer& tiles) { return as_int(buffer_type(tiles).shape[1]).value_or(1); }
+  // Returns the rows of words that lie between a prefetch and its use, in units of `rows_of_chunk`.
+  int64_t rows_ahead(const Buffer& words, int64_t rows_of_chunk) const {
+    int64_t bytes = rows_of_chunk;
+    for (const Expr& dim : std::span(buffer_type(words).shape).subspan(2)) bytes *= as_int(dim).value_or(1);
     return std::max<int64_t>(1, cost_model::kStreamedBytesAhead / bytes);
   }
 
