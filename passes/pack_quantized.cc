@@ -13,6 +13,8 @@
 #include "ops/common.h"
 #include "ops/fold.h"
 #include "ops/quantize.h"
+#include "passes/constant_columns.h"
+#include "passes/digit_products.h"
 #include "passes/fold_constants.h"
 #include "passes/quantized_products.h"
 #include "support/checked_math.h"
@@ -64,30 +66,8 @@ struct WordPanels {
   }
 };
 
-// The matrix, or its parameters: an element for each column and row, or each block of rows, or each column alone.
-struct ColumnParameter {
-  Expr tensor;  // a constant
-  bool is_transposed;
-
-  std::vector<int64_t> shape() const { return tensor.as<Constant>()->data.shape(); }
-  int64_t rows() const { return shape().size() < 2 ? 1 : shape()[is_transposed ? 1 : 0]; }
-  Expr at(const Buffer& buffer, const Expr& row, const Expr& column) const {
-    if (shape().size() == 1) return load(buffer, {column});
-    return is_transposed ? load(buffer, {column, row}) : load(buffer, {row, column});
-  }
-  // Returns the number that all elements are, if they are equal.
-  std::optional<int64_t> only_number() const {
-    const Tensor& data = tensor.as<Constant>()->data;
-    const int64_t first = data.as_int(0);
-    for (int64_t i = 1; i < data.size(); ++i) {
-      if (data.as_int(i) != first) return std::nullopt;
-    }
-    return first;
-  }
-};
-
 // Returns the program that puts a matrix [depth, width] of narrow numbers into words.
-PrimFuncRef words_program(const ColumnParameter& matrix, int64_t width, const WordPanels& panels) {
+PrimFuncRef words_program(const ConstantColumns& matrix, int64_t width, const WordPanels& panels) {
   ComputeBuilder b;
   const Constant* constant = matrix.tensor.as<Constant>();
   Buffer numbers = b.input("numbers", constant->data.dtype(), int_imms(constant->data.shape()));
@@ -104,7 +84,7 @@ PrimFuncRef words_program(const ColumnParameter& matrix, int64_t width, const Wo
   return b.finish({words});
 }
 // Returns the program that puts scales into the same panels.
-PrimFuncRef scales_program(const ColumnParameter& scale, int64_t width, const WordPanels& panels) {
+PrimFuncRef scales_program(const ConstantColumns& scale, int64_t width, const WordPanels& panels) {
   ComputeBuilder b;
   const Constant* constant = scale.tensor.as<Constant>();
   const DType dtype = constant->data.dtype();
@@ -198,13 +178,17 @@ class QuantizedPacker final : public GraphRewriter {
     for (const Expr& part : {matrix->numbers, matrix->scale, matrix->zero_point}) {
       if (!part.is<Constant>()) return std::nullopt;
     }
+    const Expr& x = matmul->args[0];
+    const std::vector<Expr>& shape = *known_shape(x.type());
+    const DType x_dtype = *tensor_dtype(x.type()), result = *tensor_dtype(binding.value.type());
+    auto product = [&](const PrimFuncRef& program, const std::vector<Expr>& tensors) {
+      return make_call_tir(module_, "matmul", program, tensors, {binding.value.type()}, binding.var.span());
+    };
+    if (auto operand = digit_operand(*matrix, shape, x_dtype, result, context_))
+      return product(operand->program(shape), operand->tensors(x));
     const NodeHeader* key = matmul->args[1].get();
     if (!packed_.contains(key)) packed_.emplace(key, packed(*matrix));
-    const Expr& x = matmul->args[0];
-    PrimFuncRef program =
-        packed_.at(key).program(*known_shape(x.type()), *tensor_dtype(x.type()), *tensor_dtype(binding.value.type()));
-    return make_call_tir(module_, "matmul", program, packed_.at(key).tensors(x), {binding.value.type()},
-                         binding.var.span());
+    return product(packed_.at(key).program(shape, x_dtype, result), packed_.at(key).tensors(x));
   }
 
  private:
@@ -213,12 +197,12 @@ class QuantizedPacker final : public GraphRewriter {
     const WordPanels panels{dtype.bits, context_.target.vector_lanes(kFloat32.bits),
                             dtype.is_int() ? int64_t{1} << (dtype.bits - 1) : 0};
     auto in_words = [&](const Expr& tensor) {
-      const ColumnParameter numbers{tensor, matrix.is_transposed};
+      const ConstantColumns numbers{tensor, matrix.is_transposed};
       Type type = tensor_type(panels.shape(numbers.rows(), matrix.width), kWord);
       return computed(words_program(numbers, matrix.width, panels), tensor, type, context_);
     };
     PackedOperand result{matrix, panels, in_words(matrix.numbers), matrix.scale, {}};
-    const ColumnParameter scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
+    const ConstantColumns scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
     if (scale.tensor.as<Constant>()->data.size() > 1) {
       PrimFuncRef program = scales_program(scale, matrix.width, panels);
       const BufferType& type = buffer_type(program->params.back());

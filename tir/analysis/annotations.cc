@@ -34,14 +34,16 @@ using enum AnnotationValue;
     "the block unpacks a product's right operand from words, which lie in panels of so many columns; pack_quantized sets it") \
   X("scaled_rows", kBlock, kInt, "tir/rules/contraction_tile.cc", \
     "so many rows of what such a block unpacks share a scale; pack_quantized sets it") \
+  X("digit_sums", kBlock, kFlag, "tir/rules/digit_product.cc", \
+    "the block sums digits of activations times numbers, for a product that has such blocks; pack_quantized sets it") \
   X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
     "the block adds no product with `condition ? x : 0` where the condition fails, also if the other factor is infinite") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
-  X("prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
-    "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache") \
+  X("prefetch_ahead", kLoop, kStringsAndInts, "tir/lower/prefetch.cc", \
+    "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache; there may be several pairs") \
   X("amx", kLoop, kString, "tir/lower/tile_registers.cc", \
     "\"load\", \"zero\", \"multiply\" or \"store\": the nest is that instruction on tiles (scope amx.tmm)") \
   X("turns_back", kLoop, kFlag, "codegen/llvm_emit.cc", \
@@ -190,11 +192,13 @@ constexpr ValueRow kValues[] = {
        auto is_layout = [](const AttrValue& item) { return Layout::parse(*item.as<std::string>()).has_value(); };
        return is_list_of<std::string>(value) && std::ranges::all_of(*value.as<AttrList>(), is_layout);
      }},
-    {"a buffer's name and a positive number of rows",
+    {"a buffer's name and a positive number of rows, once or several times",
      [](const AttrValue& value) {
        const AttrList* list = value.as<AttrList>();
-       return list && list->size() == 2 && is<std::string>((*list)[0]) && is<int64_t>((*list)[1]) &&
-              *(*list)[1].as<int64_t>() > 0;
+       bool fits = list && !list->empty() && list->size() % 2 == 0;
+       for (size_t i = 0; fits && i < list->size(); i += 2)
+         fits = is<std::string>((*list)[i]) && is<int64_t>((*list)[i + 1]) && *(*list)[i + 1].as<int64_t>() > 0;
+       return fits;
      }},
     {"a list of whole numbers", is_list_of<int64_t>},
     {"a list of [buffer, axis, factor > 0, offset >= 0]",

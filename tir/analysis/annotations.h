@@ -16,7 +16,7 @@ enum class AnnotationValue : uint8_t {
   kString,
   kStrings,
   kLayouts,
-  kStringAndInt,
+  kStringsAndInts,
   kInts,
   kLists,
   kSwitch,

@@ -46,6 +46,19 @@ DotRow signed_vnni(std::string name, std::string_view llvm_name) {
   return row;
 }
 
+// Returns the row of the product of a signed a and an unsigned b, which is the first operand of the intrinsic.
+DotRow unsigned_b(std::string name, std::string_view llvm_name) {
+  DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
+  std::swap(row.a, row.b);
+  auto swapped = [&](std::string text) {
+    const size_t a = text.find("{a}"), b = text.find("{b}");
+    text[a + 1] = 'b', text[b + 1] = 'a';
+    return text;
+  };
+  row.text = swapped(row.text);
+  return row;
+}
+
 const std::vector<DotRow>& dot_rows() {
   static const std::vector<DotRow> kRows = {
       // One multiply-add of a vector: the inner step of every float32 tile.
@@ -57,6 +70,8 @@ const std::vector<DotRow>& dot_rows() {
       signed_vnni("dot_8x4_s8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.256"),
       one_call("dot_16x4_u8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.512", &Target::has_int8_dot),
       one_call("dot_8x4_u8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.256", &Target::has_int8_dot),
+      unsigned_b("dot_16x4_s8u8s32_vnni", "llvm.x86.avx512.vpdpbusd.512"),
+      unsigned_b("dot_8x4_s8u8s32_vnni", "llvm.x86.avx512.vpdpbusd.256"),
       one_call("dot_16x2_bf16bf16f32_avx512", "llvm.x86.avx512bf16.dpbf16ps.512", &Target::has_bfloat16_dot),
       one_call("dot_4x4_s8s8s32_neon", "llvm.aarch64.neon.sdot.v4i32.v16i8", &Target::has_int8_dot),
       // Rules do not make vectors of scalable length, so this form is not theirs.

@@ -30,17 +30,23 @@ struct Lines {
   std::vector<int64_t> extents;
   int64_t per_line;  // elements
   bool is_stored = false;
+  size_t first_of_row = extents.size() - 1;  // the dims from here on are one row, each but the first read as a whole
 
-  int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
-  int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
+  int64_t per_row() const {
+    const int64_t elements = product(first_of_row, extents.size());
+    return (elements + per_line - 1) / per_line;
+  }
+  int64_t count() const { return product(0, first_of_row) * per_row(); }
   // Returns the prefetch of the n-th line. Past the last line, it fetches the memory behind the region.
   Stmt prefetch(const Expr& n, int64_t locality) const {
     std::vector<Expr> indices(extents.size(), n);
-    Expr row = floor_div(n, per_row());
-    indices.back() = start.back() + floor_mod(n, per_row()) * per_line;
+    Expr row = floor_div(n, per_row()), place = floor_mod(n, per_row()) * per_line;
+    for (size_t d = extents.size() - 1; d > first_of_row; place = floor_div(place, extents[d--]))
+      indices[d] = start[d] + floor_mod(place, extents[d]);
+    indices[first_of_row] = start[first_of_row] + place;
     size_t outermost = 0;
     while (outermost + 1 < extents.size() && extents[outermost] == 1) ++outermost;
-    for (size_t d = extents.size() - 1; d-- > 0; row = floor_div(row, extents[d])) {
+    for (size_t d = first_of_row; d-- > 0; row = floor_div(row, extents[d])) {
       if (d < outermost) row = int_imm(0);
       indices[d] = start[d] + (d <= outermost ? row : floor_mod(row, extents[d]));
     }
@@ -49,6 +55,19 @@ struct Lines {
     Expr address = intrinsic(ops::kAddressOf, {load(buffer, indices)}, DType::handle());
     return evaluate(
         intrinsic(ops::kPrefetch, {address, flag(is_stored ? 1 : 0), flag(locality), flag(kData)}, DType::void_()));
+  }
+  // Makes rows of several dims where the last dim is shorter than a line.
+  void join_short_rows() {
+    const std::vector<Expr>& shape = buffer_type(buffer).shape;
+    while (first_of_row > 0 && product(first_of_row, extents.size()) < per_line && is_int(start[first_of_row], 0) &&
+           is_int(shape[first_of_row], extents[first_of_row]))
+      --first_of_row;
+  }
+
+ private:
+  int64_t product(size_t begin, size_t end) const {
+    return std::accumulate(extents.begin() + static_cast<long>(begin), extents.begin() + static_cast<long>(end),
+                           int64_t{1}, std::multiplies<>());
   }
 };
 
@@ -141,13 +160,17 @@ class Prefetcher final : public Rewriter {
         });
     if (!buffer || !is_known) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
-    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, line_bytes_ / type.dtype.bytes()), is_stored};
+    std::vector<Expr> start;
+    std::vector<int64_t> extents;
     for (const Range& range : region) {
       int64_t extent = constant_above(range.extent, facts_);
       if (extent < 1 || extent > kNoBound) return std::nullopt;
-      lines.start.push_back(cast_to(range.min, kInt64));
-      lines.extents.push_back(extent);
+      start.push_back(cast_to(range.min, kInt64));
+      extents.push_back(extent);
     }
+    Lines lines{*buffer, std::move(start), std::move(extents), std::max<int64_t>(1, line_bytes_ / type.dtype.bytes()),
+                is_stored};
+    lines.join_short_rows();
     return is_known_before(loop.body, lines) ? std::optional(lines) : std::nullopt;
   }
 
@@ -219,14 +242,21 @@ class Prefetcher final : public Rewriter {
   }
 
   void plan_ahead(const For& loop, const AttrList& request, const Stmt& s) {
-    const int64_t* rows = request.size() == 2 ? request[1].as<int64_t>() : nullptr;
-    if (!rows || !request[0].as<std::string>())
-      fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
-    auto lines = lines_of(loop, request[0]);
-    for (size_t d = 0; lines && d < lines->start.size(); ++d) {
-      if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
-      lines->start[d] = lines->start[d] + *rows;
-      return emit(loop, *lines, int_imm(0), lines->count(), kIntoFirstLevel);
+    if (request.empty() || request.size() % 2 != 0) fail_ahead(s);
+    for (size_t i = 0; i < request.size(); i += 2) {
+      const int64_t* rows = request[i + 1].as<int64_t>();
+      if (!rows || !request[i].as<std::string>()) fail_ahead(s);
+      if (auto lines = lines_of(loop, request[i])) emit_ahead(loop, *lines, *rows);
+    }
+  }
+  [[noreturn]] static void fail_ahead(const Stmt& s) {
+    fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows, or several such pairs");
+  }
+  void emit_ahead(const For& loop, Lines lines, int64_t rows) {
+    for (Expr& start : lines.start) {
+      if (coefficient(start, loop.var, facts_).value_or(1) == 0) continue;
+      start = start + rows;
+      return emit(loop, lines, int_imm(0), lines.count(), kIntoFirstLevel);
     }
   }
 
@@ -307,7 +337,7 @@ class Prefetcher final : public Rewriter {
 // Inserts T.prefetch statements where loops request them. {"prefetch": ["B"]} fetches the elements of B that only the
 // next iteration reads, spread over the current one. {"prefetch_current": ["C"]} fetches the elements of C that the
 // iteration itself stores or reads, spread over the inner loops. {"prefetch_ahead": ["B", 64]} fetches the cache lines
-// 64 rows behind those of B that the iteration reads.
+// 64 rows behind those of B that the iteration reads; there may be several such pairs.
 PrimFuncRef prefetch(const PrimFuncRef& function, const Target& target) {
   return with_body(function, Prefetcher(facts_of_params(function), target.l1.line).stmt(function->body));
 }

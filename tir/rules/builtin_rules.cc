@@ -6,7 +6,9 @@ namespace relaxc {
 
 // The functions that return the rules, each defined in a file of this folder, in the order in which the rules are
 // tried. The default rule fits any program, so no rule after it would be tried.
-#define RELAXC_RULES(X) X(attention_rule) X(tiles_rule) X(contraction_rule) X(convolution_rule) X(winograd_rule) X(default_rule)
+#define RELAXC_RULES(X) \
+  X(attention_rule)     \
+  X(digit_product_rule) X(tiles_rule) X(contraction_rule) X(convolution_rule) X(winograd_rule) X(default_rule)
 
 #define X(rule) ScheduleRule rule();
 RELAXC_RULES(X)

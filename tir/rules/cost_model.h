@@ -86,6 +86,7 @@ constexpr int64_t kTypicalChannels = 64;     // in and out of a Winograd convolu
 constexpr int64_t kGuessedPixels = 56;       // of a symbolic extent of an image: ResNet's first stage
 constexpr int64_t kRowsAhead = 64;           // rows of a panel from a prefetch to its use
 constexpr int64_t kUnpackedRowsAhead = 128;  // the same of one that is unpacked in registers: 4 KiB of words
+constexpr int64_t kStreamedBytesAhead = 8192;  // from a prefetch to its use, of a stream at the memory's bandwidth
 constexpr int64_t kFewestFetchedRows = 8;    // of a tile whose panels are prefetched; 4 to 6 take 15% longer with it
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 

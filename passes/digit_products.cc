@@ -1,0 +1,268 @@
+#include "passes/digit_products.h"
+
+#include <algorithm>
+
+#include "ir/op_names.h"
+#include "ops/common.h"
+#include "passes/constant_columns.h"
+#include "passes/fold_constants.h"
+#include "support/checked_math.h"
+#include "support/lists.h"
+#include "tir/analysis/annotations.h"
+#include "tir/compute.h"
+#include "tir/intrin/tensor_intrin.h"
+#include "tir/schedule/rule.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
+constexpr int64_t kMostDigitRows = 8;    // of a product that is bound by reading the matrix
+constexpr int64_t kGroup = 4;            // bytes that a lane of a dot product sums
+constexpr int64_t kMostChunk = 256, kUsualChunk = 64;  // elements; the latter where a column has one scale
+constexpr int64_t kFloatDigits = 3;
+
+Expr of(BinaryOp op, const Expr& a, const Expr& b) { return binary(op, a, b); }
+Expr integer(int64_t value) { return int_imm(value, kInt32); }
+
+int64_t numbers_per_byte(const DigitOperand& matrix) { return 8 / matrix.bits; }
+int64_t columns_of_tile(const DigitOperand& matrix) { return matrix.lanes * matrix.vectors; }
+int64_t num_tiles(const DigitOperand& matrix) { return ceil_div(matrix.width, columns_of_tile(matrix)); }
+int64_t num_chunks(const DigitOperand& matrix) { return ceil_div(matrix.depth, matrix.chunk); }
+// Returns the rows of bytes that a chunk has in a tile.
+int64_t rows_of_chunk(const DigitOperand& matrix) { return matrix.chunk / (kGroup * numbers_per_byte(matrix)); }
+
+// Returns the column of [tile, vector, lane].
+Expr column_of(const DigitOperand& matrix, const Expr& tile, const Expr& vector, const Expr& lane) {
+  return simplify(tile * columns_of_tile(matrix) + vector * matrix.lanes + lane);
+}
+
+// Returns the program that puts a matrix [depth, width] of narrow numbers into tiles. A byte holds numbers that lie a
+// group apart along the depth.
+PrimFuncRef words_program(const ConstantColumns& numbers, int64_t offset, const DigitOperand& matrix) {
+  ComputeBuilder b;
+  const Tensor& data = numbers.tensor.as<Constant>()->data;
+  Buffer given = b.input("numbers", data.dtype(), int_imms(data.shape()));
+  const int64_t per_byte = numbers_per_byte(matrix), rows = num_chunks(matrix) * rows_of_chunk(matrix);
+  const std::vector<Expr> shape = int_imms({num_tiles(matrix), rows, matrix.vectors, matrix.lanes, kGroup});
+  Buffer words = b.compute("words", kUInt8, shape, [&](Axes i) {
+    const Expr column = column_of(matrix, i[0], i[2], i[3]);
+    Expr word = zero(kUInt8);
+    for (int64_t j = 0; j < per_byte; ++j) {
+      const Expr row = simplify((i[1] * per_byte + j) * kGroup + i[4]);
+      Expr number = cast_to(cast_to(numbers.at(given, row, column), kInt32) + integer(offset), kUInt8);
+      const Expr is_inside = of(BinaryOp::kAnd, row < int_imm(matrix.depth), column < int_imm(matrix.width));
+      number = if_then_else(is_inside, number, zero(kUInt8));
+      word = of(BinaryOp::kBitOr, word, of(BinaryOp::kShiftLeft, number, int_imm(j * matrix.bits, kUInt8)));
+    }
+    return word;
+  });
+  return b.finish({words});
+}
+
+// Returns the program that puts scales or zero points, to which `offset` is added, into tiles.
+PrimFuncRef parameters_program(const ConstantColumns& parameters, DType dtype, int64_t offset,
+                               const DigitOperand& matrix) {
+  ComputeBuilder b;
+  const Tensor& data = parameters.tensor.as<Constant>()->data;
+  Buffer given = b.input("parameters", data.dtype(), int_imms(data.shape()));
+  const std::vector<Expr> shape = int_imms({num_tiles(matrix), parameters.rows(), matrix.vectors, matrix.lanes});
+  Buffer tiles = b.compute("tiles", dtype, shape, [&](Axes i) {
+    const Expr column = column_of(matrix, i[0], i[2], i[3]);
+    Expr value = parameters.at(given, i[1], column);
+    if (dtype.is_integral()) value = cast_to(value, kInt32) + integer(offset);
+    return if_then_else(column < int_imm(matrix.width), cast_to(value, dtype), zero(dtype));
+  });
+  return b.finish({tiles});
+}
+
+Expr packed(const PrimFuncRef& program, const Expr& constant, const PassContext& context) {
+  const BufferType& type = buffer_type(cast<Var>(program->params.back()));
+  return computed(program, constant, tensor_type(type.shape, type.dtype), context);
+}
+
+// The stages that make digits of activations x[rows, depth].
+class Activations {
+  Buffer x_;
+  const std::vector<Expr>& shape_;
+  const DigitOperand& matrix_;
+
+ public:
+  Activations(ComputeBuilder& b, const Buffer& x, const std::vector<Expr>& shape, const DigitOperand& matrix)
+      : x_(x), shape_(shape), matrix_(matrix) {
+    for (const Expr& dim : std::span(shape).first(shape.size() - 1)) rows = simplify(rows * dim);
+    const Expr chunks = int_imm(num_chunks(matrix)), length = int_imm(matrix.chunk);
+    Buffer peaks = b.reduce("peaks", kFloat32, {rows, chunks}, {length}, zero(kFloat32), combine_max, [&](Axes i, Axes r) {
+      return intrinsic(ops::kScalarAbs, {element(i[0], i[1], r[0])}, kFloat32);
+    });
+    // With a peak that is not finite, the step and the results are NaN.
+    Buffer powers = b.compute("powers", kFloat32, {rows, chunks}, [&](Axes i) { return power(load(peaks, {i[0], i[1]})); });
+    steps = b.compute("steps", kFloat32, {rows, chunks}, [&](Axes i) {
+      const Expr peak = load(peaks, {i[0], i[1]});
+      return load(powers, {i[0], i[1]}) * float_imm(1 / steps_of_power(), kFloat32) + (peak - peak);
+    });
+    Buffer fixed = b.compute("fixed", kInt32, {rows, chunks, length}, [&](Axes i) {
+      const Expr scaled = element(i[0], i[1], i[2]) * of(BinaryOp::kDiv, float_imm(steps_of_power(), kFloat32), load(powers, {i[0], i[1]}));
+      return cast_to(intrinsic(ops::kNearbyint, {scaled}, kFloat32), kInt32);
+    });
+    digits = b.compute("digits", kInt8, {rows, chunks, int_imm(matrix.digits), length}, [&](Axes i) {
+      return digit(load(fixed, {i[0], i[1], i[3]}), i[2]);
+    });
+    Buffer sums = b.reduce("sums", kInt32, {rows, chunks}, {length}, zero(kInt32), combine_sum, [&](Axes i, Axes r) {
+      return load(fixed, {i[0], i[1], r[0]});
+    });
+    totals = b.compute("totals", kFloat32, {rows, chunks}, [&](Axes i) { return cast_to(load(sums, {i[0], i[1]}), kFloat32); });
+  }
+
+  Expr rows = int_imm(1);
+  Buffer steps = x_, digits = x_, totals = x_;
+
+ private:
+  bool are_floats() const { return matrix_.digits == kFloatDigits; }
+  // Returns the steps that a power of a chunk has.
+  double steps_of_power() const { return are_floats() ? 1 << 22 : 127; }
+  // Returns the element of a row, 0 behind the depth.
+  Expr element(const Expr& row, const Expr& chunk, const Expr& k) const {
+    std::vector<Expr> at(shape_.size(), row);
+    Expr rest = row;
+    for (size_t d = shape_.size() - 1; d-- > 0; rest = floor_div(rest, shape_[d])) at[d] = simplify(floor_mod(rest, shape_[d]));
+    at.back() = simplify(chunk * matrix_.chunk + k);
+    if (matrix_.depth % matrix_.chunk == 0) return load(x_, at);
+    return if_then_else(at.back() < int_imm(matrix_.depth), load(x_, at), zero(kFloat32));
+  }
+  // Returns the power of two below a peak, or the peak itself where activations are int8. Three balanced digits end a
+  // little before 2^23, so that the power is the next one where the peak is almost there.
+  Expr power(const Expr& peak) const {
+    constexpr double kLeast = 1e-30, kAlmost = 1 + 1.0 / 128;
+    const Expr limited = max(peak, float_imm(kLeast, kFloat32));
+    if (!are_floats()) return limited;
+    constexpr int64_t kExponent = 0x7f800000;
+    const Expr bits = intrinsic(ops::kReinterpret, {limited * float_imm(kAlmost, kFloat32)}, kInt32);
+    return intrinsic(ops::kReinterpret, {of(BinaryOp::kBitAnd, bits, integer(kExponent))}, kFloat32);
+  }
+  // Returns the n-th balanced digit, from the lowest: a byte of the number plus 128 in each byte, minus 128.
+  Expr digit(const Expr& fixed, const Expr& n) const {
+    if (!are_floats()) return cast_to(fixed, kInt8);
+    constexpr int64_t kHalves = 0x808080;
+    const Expr bits = of(BinaryOp::kShiftRight, fixed + integer(kHalves), cast_to(n * 8, kInt32));
+    return cast_to(of(BinaryOp::kBitAnd, bits, integer(255)) - integer(128), kInt8);
+  }
+};
+
+}  // namespace
+
+std::vector<Expr> DigitOperand::tensors(const Expr& x) const {
+  std::vector<Expr> result = {x, words, scales};
+  if (zero_points) result.push_back(*zero_points);
+  return result;
+}
+
+PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
+  ComputeBuilder b;
+  auto input = [&](const char* name, const Expr& tensor) {
+    const Tensor& data = tensor.as<Constant>()->data;
+    return b.input(name, data.dtype(), int_imms(data.shape()));
+  };
+  Buffer x = b.input("x1", kFloat32, x_shape), bytes = input("x2", words), scale = input("scales", scales);
+  std::optional<Buffer> zeros;
+  if (zero_points) zeros = input("zero_points", *zero_points);
+  const Activations left(b, x, x_shape, *this);
+
+  const int64_t per_byte = numbers_per_byte(*this), chunks = num_chunks(*this);
+  const Expr tiles = int_imm(num_tiles(*this)), num_vectors = int_imm(vectors), num_lanes = int_imm(lanes);
+  Buffer numbers = bytes;
+  if (per_byte > 1) {
+    const Expr groups = int_imm(chunks * chunk / kGroup);
+    numbers = b.compute("numbers", kUInt8, {tiles, groups, num_vectors, num_lanes, int_imm(kGroup)}, [&](Axes i) {
+      const Expr shift = cast_to(floor_mod(i[1], per_byte) * bits, kUInt8);
+      const Expr byte = load(bytes, {i[0], floor_div(i[1], per_byte), i[2], i[3], i[4]});
+      return of(BinaryOp::kBitAnd, of(BinaryOp::kShiftRight, byte, shift), int_imm((1 << bits) - 1, kUInt8));
+    });
+  }
+  Buffer parts = b.reduce(
+      "digit_sums", kInt32, {left.rows, int_imm(chunks), int_imm(digits), tiles, num_vectors, num_lanes}, {int_imm(chunk)},
+      zero(kInt32), combine_sum, [&](Axes i, Axes r) {
+        const Expr group = simplify(i[1] * (chunk / kGroup) + floor_div(r[0], kGroup)), place = floor_mod(r[0], kGroup);
+        return cast_to(load(left.digits, {i[0], i[1], i[2], r[0]}), kInt32) *
+               cast_to(load(numbers, {i[3], group, i[4], i[5], place}), kInt32);
+      });
+  b.annotate(annotation<"digit_sums">(), true);
+  auto parameter = [&](const Buffer& buffer, Axes i, const Expr& chunk_index) {
+    const std::vector<Expr>& dims = buffer_type(buffer).shape;
+    if (dims.size() < 4) return load(buffer, std::vector<Expr>(dims.size(), int_imm(0)));
+    const Expr block = is_int(dims[1], 1) ? int_imm(0) : floor_div(chunk_index, chunks_of_scale);
+    return load(buffer, {i[1], block, i[2], i[3]});
+  };
+  Buffer product = b.reduce(
+      "matmul", kFloat32, {left.rows, tiles, num_vectors, num_lanes}, {int_imm(chunks)}, zero(kFloat32), combine_sum,
+      [&](Axes i, Axes r) {
+        auto part = [&](int64_t digit) { return load(parts, {i[0], r[0], int_imm(digit), i[1], i[2], i[3]}); };
+        // The lower two digits of up to 256 elements are exact in int32.
+        Expr sum = cast_to(digits == 1 ? part(0) : part(0) + of(BinaryOp::kShiftLeft, part(1), integer(8)), kFloat32);
+        if (digits > 1) sum = cast_to(part(2), kFloat32) * float_imm(65536, kFloat32) + sum;
+        const Expr zero_number = zeros ? cast_to(parameter(*zeros, i, r[0]), kFloat32)
+                                       : float_imm(static_cast<double>(zero_point), kFloat32);
+        if (zeros || zero_point != 0) sum = sum - zero_number * load(left.totals, {i[0], r[0]});
+        return sum * (load(left.steps, {i[0], r[0]}) * cast_to(parameter(scale, i, r[0]), kFloat32));
+      });
+  std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
+  out.push_back(int_imm(width));
+  Buffer result = b.compute("matmul_columns", kFloat32, out, [&](Axes i) {
+    Expr row = int_imm(0);
+    for (size_t d = 0; d + 1 < i.size(); ++d) row = row * x_shape[d] + i[d];
+    const Expr& n = i.back();
+    return load(product, {simplify(row), floor_div(n, lanes * vectors), floor_mod(floor_div(n, lanes), vectors),
+                          floor_mod(n, lanes)});
+  });
+  return with_op_name(b.finish({result}), ops::short_name(ops::kMatmul));
+}
+
+std::optional<DigitOperand> digit_operand(const QuantizedOperand& matrix, const std::vector<Expr>& x_shape,
+                                          DType x_dtype, DType result, const PassContext& context) {
+  const DotForm* form = find_dot_form(kInt8, kUInt8, kInt32, context.target);
+  int64_t rows = 1;
+  for (const Expr& dim : std::span(x_shape).first(x_shape.size() - 1))
+    rows *= std::min(as_int(dim).value_or(kMostDigitRows + 1), kMostDigitRows + 1);
+  const bool are_floats = matrix.dtype == kFloat32 && x_dtype == kFloat32 && result == kFloat32;
+  if (!form || form->group != kGroup || !are_floats || rows < 1 || rows > kMostDigitRows) return std::nullopt;
+  const DType narrow = *tensor_dtype(matrix.numbers.type());
+  const int64_t offset = narrow.is_int() ? int64_t{1} << (narrow.bits - 1) : 0;
+  const int64_t least = kGroup * (8 / narrow.bits);
+  DigitOperand operand{.depth = matrix.depth,
+                       .width = matrix.width,
+                       .bits = narrow.bits,
+                       .lanes = form->lanes,
+                       .vectors = 1,
+                       .chunk = matrix.block,
+                       .chunks_of_scale = 1,
+                       .digits = kFloatDigits,
+                       .words = matrix.numbers,
+                       .scales = matrix.scale,
+                       .zero_points = {}};
+  if (matrix.block >= matrix.depth) {
+    operand.chunk = kUsualChunk;
+    operand.chunks_of_scale = num_chunks(operand);
+  } else if (matrix.block > kMostChunk) {
+    if (matrix.block % kUsualChunk != 0) return std::nullopt;
+    operand.chunk = kUsualChunk;
+    operand.chunks_of_scale = matrix.block / kUsualChunk;
+  }
+  if (operand.chunk % least != 0) return std::nullopt;
+  while (operand.vectors < 4 && ceil_div(matrix.width, operand.lanes) % (2 * operand.vectors) == 0) operand.vectors *= 2;
+  const ConstantColumns numbers{matrix.numbers, matrix.is_transposed}, scale{matrix.scale, matrix.is_transposed},
+      zero{matrix.zero_point, matrix.is_transposed};
+  operand.words = packed(words_program(numbers, offset, operand), matrix.numbers, context);
+  if (scale.size() > 1) {
+    const DType dtype = *tensor_dtype(matrix.scale.type());
+    operand.scales = packed(parameters_program(scale, dtype, 0, operand), matrix.scale, context);
+  }
+  if (std::optional<int64_t> all = zero.only_number()) {
+    operand.zero_point = *all + offset;
+  } else {
+    operand.zero_points = packed(parameters_program(zero, kUInt8, offset, operand), matrix.zero_point, context);
+  }
+  return operand;
+}
+
+}  // namespace relaxc

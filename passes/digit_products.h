@@ -1,0 +1,42 @@
+// Products of few rows with a constant matrix of few bits, by dot products of bytes. Unpacking the matrix into floats
+// takes longer than reading it from memory; here it is unpacked into bytes, by an AND and a shift for 128 numbers, and the
+// activations become fixed-point numbers of three signed digits of 8 bits, so that sums of digits times numbers are
+// exact in int32:
+//
+//   x[m, k] = step[m, c] * sum over d of 256^d * digit[m, c, d, k]     of each chunk c of the depth, of one scale
+//   y[m, n] = sum over c of step[m, c] * scale[c, n] * sum over d, k of 256^d * digit[m, c, d, k] * (number[k, n] - zero)
+//
+// A step is a power of two, at most 2^-22 of the largest element of the chunk, so that the error of such a product is
+// that of a sum in float32. With a single digit (activations in int8, as llama.cpp's Q8_0) it is not: a step is then 1/127
+// of the largest element. tir/rules/digit_product.cc schedules the program.
+#pragma once
+#include "passes/pass.h"
+#include "passes/quantized_products.h"
+
+namespace relaxc {
+
+// The matrix as such products read it, one stream of memory for each tile of columns.
+struct DigitOperand {
+  int64_t depth, width;
+  int64_t bits;                     // of a number
+  int64_t lanes, vectors;           // of a tile of columns
+  int64_t chunk;                    // of the depth, that has one step
+  int64_t chunks_of_scale;          // that have one scale
+  int64_t digits;                   // of an activation
+  Expr words;                       // uint8 [tile, depth / (4 * numbers in a byte), vector, lane, 4]
+  Expr scales;                      // [tile, block, vector, lane], or one number
+  std::optional<Expr> zero_points;  // uint8 [tile, block, vector, lane], or none where all are `zero_point`
+  int64_t zero_point = 0;
+
+  std::vector<Expr> tensors(const Expr& x) const;
+  // Returns the program of x[..., depth], of known shape, times the matrix.
+  PrimFuncRef program(const std::vector<Expr>& x_shape) const;
+};
+
+// Returns the matrix for a product of that many rows; nullopt where the target has no such dot product, the
+// rows are many, so that unpacking the matrix once for all of them is faster, or the numbers are not of such a form. Its parts
+// are constants.
+std::optional<DigitOperand> digit_operand(const QuantizedOperand& matrix, const std::vector<Expr>& x_shape,
+                                          DType x_dtype, DType result, const PassContext& context);
+
+}  // namespace relaxc
