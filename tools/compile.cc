@@ -38,7 +38,7 @@ struct CompileCommand {
   std::vector<std::string> emit;  // LEVEL or LEVEL=FILE
   CompilerOptions compiler;
   CacheOptions cache;
-  CalibrationOptions checked{.flag = "--check-inputs"};
+  CalibrationOptions checked{.flag = "--check-inputs", .paths = {}};
 };
 
 // The program that a schedule works on: its name, and that of the program in it that a rule names, if it is another.

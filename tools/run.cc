@@ -76,7 +76,7 @@ int run(const RunOptions& stated) {
   const CompileSettings settings = settings_of(options);
   if (options.accuracy)
     report_accuracy(options.model, options.compiler, options.threads,
-                    [&](const auto& inputs) { return std::vector{inputs_of(options, settings, inputs)}; });
+                    [&](const auto& inputs) { return std::vector(1, inputs_of(options, settings, inputs)); });
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
   show_results(results, function, options.results);

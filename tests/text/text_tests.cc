@@ -23,6 +23,7 @@
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "passes/kernel_rules.h"
+#include "passes/precision.h"
 #include "passes/runner.h"
 #include "tests/text/harness.h"
 #include "tir/schedule/draw.h"

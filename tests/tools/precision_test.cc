@@ -13,15 +13,15 @@ using test::run_relaxc;
 
 namespace {
 
-const std::string kDigits = RELAXC_SOURCE_DIR "/examples/digits";
+const std::string kModels = RELAXC_SOURCE_DIR "/examples/digits";
 
 }  // namespace
 
 TEST_CASE("compile and run tell the error of a precision", "[tools]") {
   const test::Folder folder("precision");
-  const std::string model = kDigits + "/digits.onnx", artifact = folder.at("digits.so");
+  const std::string model = kModels + "/digits.onnx", artifact = folder.at("digits.so");
   const test::Outcome compiled = run_relaxc({"compile", model, "-o", artifact, "--precision", "bf16", "--target",
-                                             "x86-64-v3", "--check-inputs", kDigits + "/samples.npy"});
+                                             "x86-64-v3", "--check-inputs", kModels + "/samples.npy"});
   INFO(compiled.out << compiled.err);
   REQUIRE(compiled.exit_code == 0);
   CHECK(contains(compiled.out, "error of --precision bf16 against fp32"));
@@ -35,7 +35,7 @@ TEST_CASE("compile and run tell the error of a precision", "[tools]") {
 }
 
 TEST_CASE("an accuracy report says what it lacks", "[tools]") {
-  const std::string model = kDigits + "/digits.onnx";
+  const std::string model = kModels + "/digits.onnx";
   CHECK(contains(run_relaxc({"run", model, "--accuracy"}).err, "that of another --precision: fp32, bf16, fp16, mixed"));
   CHECK(contains(run_relaxc({"compile", model, "--precision", "bf16", "--check-inputs", "none.npy"}).err,
                  "--check-inputs 'none.npy': there is no such file"));
