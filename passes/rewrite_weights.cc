@@ -124,10 +124,19 @@ class WeightRewriter final : public GraphRewriter {
     }
     if (!is_split) return std::nullopt;
     changed = true;
-    return make_call_tir(module_, kernel->name(), *program, kernel->tensors, kernel->outputs, binding.value.span());
+    return call_of(*program, kernel->name(), with_tensors(binding.value, kernel->tensors));
   }
 
  private:
+  // Returns the call of another program with the same params.
+  Expr call_of(const PrimFuncRef& program, const std::string& name, const Expr& kernel_call) {
+    const std::string unique = module_.fresh_name(name);
+    module_.functions.emplace(unique, program);
+    Call copy = *kernel_call.as<Call>();
+    copy.args[0] = global_var(unique, program.type());
+    return make(std::move(copy), kernel_call.type(), kernel_call.span());
+  }
+
   PassContext& context_;
   IRModule& module_;
 };

@@ -55,8 +55,16 @@ def implementation({params}):
                      fmt::arg("inner_extents", inner_extents));
 }
 
+// A tile. Whether it is contiguous, and one of those that its buffer is made of, is asked when it becomes a register.
 std::string tile_buffer(std::string_view name, std::string_view shape, DType dtype) {
-  return fmt::format(R"({}: T.Buffer(({}), "{}", offset_factor=1, scope="amx.tmm"))", name, shape, to_string(dtype));
+  return fmt::format(R"({}: T.Buffer(({}), "{}", offset_factor=1, scope="{}"))", name, shape, to_string(dtype),
+                     kTileScope);
+}
+std::string tile_of_rows(std::string_view name, DType dtype) {
+  return tile_buffer(name, fmt::format("{}, {}", kTileRows, kTileBytes / dtype.bytes()), dtype);
+}
+std::string tile_of_columns(std::string_view name, DType dtype) {
+  return tile_buffer(name, fmt::format("{0}, {0}, {1}", kTileRows, 4 / dtype.bytes()), dtype);
 }
 // A buffer whose rows are any number of elements apart.
 std::string strided_buffer(std::string_view name, std::string_view shape, std::string_view strides, DType dtype) {
@@ -70,7 +78,7 @@ TileProgram load_rows(DType dtype) {
   const std::string shape = fmt::format("{}, {}", kTileRows, columns);
   return {fmt::format("amx_load_{}x{}_{}", kTileRows, columns, short_name(dtype)),
           "load",
-          strided_buffer("A", shape, "\"s\", 1", dtype) + ", " + tile_buffer("S", shape, dtype),
+          strided_buffer("A", shape, "\"s\", 1", dtype) + ", " + tile_of_rows("S", dtype),
           {kTileRows, columns},
           "SS",
           "S[i, j]",
@@ -83,7 +91,7 @@ TileProgram load_columns(DType dtype) {
   const std::string shape = fmt::format("{0}, {0}, {1}", kTileRows, group);
   return {fmt::format("amx_load_{0}x{0}x{1}_{2}", kTileRows, group, short_name(dtype)),
           "load",
-          strided_buffer("B", shape, fmt::format("\"s\", {}, 1", group), dtype) + ", " + tile_buffer("S", shape, dtype),
+          strided_buffer("B", shape, fmt::format("\"s\", {}, 1", group), dtype) + ", " + tile_of_columns("S", dtype),
           {kTileRows, kTileRows, group},
           "SSS",
           "S[i, j, k]",
@@ -93,7 +101,7 @@ TileProgram load_columns(DType dtype) {
 TileProgram zero(DType dtype) {
   return {fmt::format("amx_zero_{0}x{0}_{1}", kTileRows, short_name(dtype)),
           "zero",
-          tile_buffer("C", fmt::format("{0}, {0}", kTileRows), dtype),
+          tile_of_rows("C", dtype),
           {kTileRows, kTileRows},
           "SS",
           "C[i, j]",
@@ -104,7 +112,7 @@ TileProgram store(DType dtype) {
   const std::string shape = fmt::format("{0}, {0}", kTileRows);
   return {fmt::format("amx_store_{0}x{0}_{1}", kTileRows, short_name(dtype)),
           "store",
-          tile_buffer("S", shape, dtype) + ", " + strided_buffer("C", shape, "\"s\", 1", dtype),
+          tile_of_rows("S", dtype) + ", " + strided_buffer("C", shape, "\"s\", 1", dtype),
           {kTileRows, kTileRows},
           "SS",
           "C[i, j]",
@@ -116,9 +124,7 @@ TileProgram multiply(const TileForm& form) {
   const std::string sum = to_string(form.result);
   return {form.name,
           "multiply",
-          tile_buffer("A", fmt::format("{}, {}", kTileRows, depth), form.a) + ", " +
-              tile_buffer("B", fmt::format("{0}, {0}, {1}", kTileRows, group), form.b) + ", " +
-              tile_buffer("C", fmt::format("{0}, {0}", kTileRows), form.result),
+          tile_of_rows("A", form.a) + ", " + tile_of_columns("B", form.b) + ", " + tile_of_rows("C", form.result),
           {kTileRows, kTileRows, depth},
           "SSR",
           "C[i, j]",

@@ -34,10 +34,20 @@ class TileNest {
   explicit TileNest(const Stmt& outermost) : outermost_(outermost), statement_(outermost) {
     while (const For* loop = statement_.as<For>()) {
       loops_.push_back(loop->var);
+      extents_.push_back(is_int(loop->min, 0) ? as_int(loop->extent).value_or(0) : 0);
       statement_ = Stmt(loop->body);
     }
   }
   const BufferStore* store() const { return statement_.as<BufferStore>(); }
+  // Returns whether there are 16 rows of 64 bytes, or for a product as many rows and columns of sums.
+  bool is_tile(DType dtype) const {
+    int64_t columns = 1;
+    for (size_t d = 1; d < extents_.size(); ++d) columns *= extents_[d];
+    return extents_[0] == kTileRows && columns * dtype.bytes() == kTileBytes;
+  }
+  bool is_product(const TileForm& form) const {
+    return extents_ == std::vector<int64_t>{kTileRows, kTileRows, form.depth};
+  }
   // Returns the loads of the value, without those of the element that is stored to.
   std::vector<Ref<BufferLoad>> loads() const {
     std::vector<Ref<BufferLoad>> result;
@@ -48,9 +58,23 @@ class TileNest {
     });
     return result;
   }
-  // Returns the index of the first element, or of the first one in the second row.
+  // Return the index of the first element, and how much later that of the second row is.
   Expr first(const Expr& index) const { return at(index, 0); }
   Expr row_distance(const Expr& index) const { return simplify(at(index, 1) - at(index, 0)); }
+  // Returns the place of the element that an iteration accesses, from the first one of its row on.
+  Expr place_in_row() const {
+    Expr result = int_imm(0);
+    for (size_t d = 1; d < loops_.size(); ++d) result = result * extents_[d] + cast_to(loops_[d], kInt64);
+    return result;
+  }
+  // Returns the variable of a loop.
+  Expr loop(size_t d) const { return cast_to(loops_[d], kInt64); }
+  Analyzer facts(const Analyzer& outside) const {
+    Analyzer result = outside;
+    for (size_t d = 0; d < loops_.size(); ++d)
+      result.bind(loops_[d], int_imm(0, dtype_of(loops_[d])), int_imm(extents_[d], dtype_of(loops_[d])));
+    return result;
+  }
   const Span& span() const { return outermost_.span(); }
   bool uses_row(const Expr& index) const { return uses_var(index, loops_.front()); }
 
@@ -63,6 +87,7 @@ class TileNest {
   }
 
   std::vector<VarRef> loops_;
+  std::vector<int64_t> extents_;  // 0: unknown
   Stmt outermost_, statement_;
 };
 
@@ -81,6 +106,7 @@ class TilePlacement final : public Rewriter {
     }
     if (const BufferStore* store = node.as<BufferStore>()) refuse(store->buffer, node.span());
     const For* loop = node.as<For>();
+    if (loop) facts_.bind(loop->var, loop->min, loop->extent);
     if (loop && loop->kind == ForKind::kParallel) {  // each thread has registers of its own
       Temporarily registers(registers_, {});
       Temporarily used(used_, int64_t{0});
@@ -106,27 +132,63 @@ class TilePlacement final : public Rewriter {
     const std::optional<int64_t> elements = as_int(type.shape.at(0));
     if (!elements) fail(span, "buffer '{}' in matrix registers has a size that only the run knows", buffer->name);
     const int64_t tiles = (*elements * type.dtype.bytes() + kBytesOfTile - 1) / kBytesOfTile;
-    registers_.emplace(buffer.get(), used_);
+    registers_.insert_or_assign(buffer.get(), Registers{used_, tiles});
     used_ += tiles;
     if (used_ > kTiles)
       fail(span, "the buffers in matrix registers up to '{}' need {} of them, and there are {}; use smaller tiles",
            buffer->name, used_, kTiles);
   }
 
-  // Returns the number of the register, a constant once the loops around it are unrolled.
-  Expr register_of(const Buffer& buffer, const Expr& index, const TileNest& nest) const {
+  // Returns the number of the register that an iteration accesses at that place, a constant once the loops around the
+  // nest are unrolled.
+  Expr register_of(const Buffer& buffer, const Expr& index, const TileNest& nest, const Expr& place) const {
     const int64_t elements = kBytesOfTile / buffer_type(buffer).dtype.bytes();
-    const int64_t* first = find_value(registers_, buffer.get());
-    if (!first)
+    const Registers* registers = find_value(registers_, buffer.get());
+    if (!registers)
       fail(nest.span(), "'{}' is in matrix registers and used inside of a parallel loop; allocate it there",
            buffer->name);
-    Expr tile = floor_div(nest.first(index), elements) + int_imm(*first, dtype_of(index));
-    return cast_to(simplify(tile), DType::int_(8));
+    const Analyzer facts = nest.facts(facts_);
+    const Expr start = cast_to(nest.first(index), kInt64), tile = facts.simplify(floor_div(start, elements));
+    const bool is_whole = facts.can_prove_equal(tile * elements + place, cast_to(index, kInt64)) &&
+                          facts.can_prove(int_imm(0) <= tile) && facts.can_prove(tile < int_imm(registers->count));
+    if (!is_whole)
+      fail(nest.span(), "from element {} of '{}' on the nest does not access one of its {} tiles of {} elements",
+           print_expr(start), buffer->name, registers->count, elements);
+    return cast_to(simplify(tile + registers->first), DType::int_(8));
+  }
+  Expr register_of(const Buffer& buffer, const Expr& index, const TileNest& nest) const {
+    const int64_t columns = kTileBytes / buffer_type(buffer).dtype.bytes();
+    return register_of(buffer, index, nest, nest.loop(0) * columns + nest.place_in_row());
   }
   // Returns the place in memory of a tile, and the bytes from row to row.
-  static std::vector<Expr> memory(const Buffer& buffer, const Expr& index, const TileNest& nest) {
-    Expr address = intrinsic(ops::kAddressOf, {load(buffer, {nest.first(index)})}, DType::handle());
-    return {address, simplify(cast_to(nest.row_distance(index), kInt64) * buffer_type(buffer).dtype.bytes())};
+  std::vector<Expr> memory(const Buffer& buffer, const Expr& index, const TileNest& nest) const {
+    const Expr start = nest.first(index), distance = cast_to(nest.row_distance(index), kInt64);
+    const Expr place = cast_to(start, kInt64) + nest.loop(0) * distance + nest.place_in_row();
+    if (!nest.facts(facts_).can_prove_equal(place, cast_to(index, kInt64)))
+      fail(nest.span(), "the rows of a tile that the nest accesses in '{}' are not contiguous", buffer->name);
+    Expr address = intrinsic(ops::kAddressOf, {load(buffer, {start})}, DType::handle());
+    return {address, simplify(distance * buffer_type(buffer).dtype.bytes())};
+  }
+
+  std::optional<Stmt> product(const TileNest& nest, std::vector<Ref<BufferLoad>> factors) const {
+    // Passes may have exchanged the factors of a product. That on the left depends on the row of the result.
+    if (!nest.uses_row(factors[0]->indices.at(0))) std::swap(factors[0], factors[1]);
+    for (const TileForm& form : tile_forms()) {
+      const bool is_it = form.a == dtype_of(Expr(factors[0])) && form.b == dtype_of(Expr(factors[1])) &&
+                         form.result == dtype_of(nest.store()->value) && nest.is_product(form);
+      if (!is_it) continue;
+      const Expr i = nest.loop(0), j = nest.loop(1), k = nest.loop(2);
+      const int64_t group = form.group();
+      const Expr in_right = floor_div(k, group) * (kTileRows * group) + j * group + floor_mod(k, group);
+      auto tile = [&](const auto& access, const Expr& place) {
+        return register_of(access.buffer, access.indices.at(0), nest, place);
+      };
+      return call_instruction(
+          form.instruction,
+          {tile(*nest.store(), i * kTileRows + j), tile(*factors[0], i * form.depth + k), tile(*factors[1], in_right)},
+          nest.span());
+    }
+    return std::nullopt;
   }
 
   Stmt instruction(const std::string& name, const TileNest& nest, const Span& span) const {
@@ -134,33 +196,30 @@ class TilePlacement final : public Rewriter {
     if (!store) fail(span, "the nest of the note amx, \"{}\", is not one store in its loops", name);
     const Expr& index = store->indices.at(0);
     std::vector<Ref<BufferLoad>> loads = nest.loads();
-    auto tile = [&](const Ref<BufferLoad>& load) { return register_of(load->buffer, load->indices.at(0), nest); };
-    if (name == "zero" && loads.empty())
+    const bool is_tile = nest.is_tile(buffer_type(store->buffer).dtype);
+    if (name == "zero" && is_tile && loads.empty())
       return call_instruction("llvm.x86.tilezero", {register_of(store->buffer, index, nest)}, span);
-    if (name == "load" && loads.size() == 1) {
+    if (name == "load" && is_tile && loads.size() == 1 && is_tiles(store->buffer)) {
       std::vector<Expr> args = memory(loads[0]->buffer, loads[0]->indices.at(0), nest);
       args.insert(args.begin(), register_of(store->buffer, index, nest));
       return call_instruction("llvm.x86.tileloadd64", std::move(args), span);
     }
-    if (name == "store" && loads.size() == 1) {
+    if (name == "store" && is_tile && loads.size() == 1 && is_tiles(loads[0]->buffer)) {
       std::vector<Expr> args = memory(store->buffer, index, nest);
-      args.insert(args.begin(), tile(loads[0]));
+      args.insert(args.begin(), register_of(loads[0]->buffer, loads[0]->indices.at(0), nest));
       return call_instruction("llvm.x86.tilestored64", std::move(args), span);
     }
     if (name == "multiply" && loads.size() == 2) {
-      // Passes may have exchanged the factors of a product. That on the left depends on the row of the result.
-      if (!nest.uses_row(loads[0]->indices.at(0))) std::swap(loads[0], loads[1]);
-      auto form = std::ranges::find_if(tile_forms(), [&](const TileForm& each) {
-        return each.a == dtype_of(Expr(loads[0])) && each.b == dtype_of(Expr(loads[1]));
-      });
-      if (form != tile_forms().end())
-        return call_instruction(form->instruction,
-                                {register_of(store->buffer, index, nest), tile(loads[0]), tile(loads[1])}, span);
+      if (auto result = product(nest, loads)) return *result;
     }
     fail(span, "the nest of the note amx is not what an instruction \"{}\" does", name);
   }
 
-  std::unordered_map<const NodeHeader*, int64_t> registers_;  // the first of each buffer
+  struct Registers {
+    int64_t first, count;
+  };
+  std::unordered_map<const NodeHeader*, Registers> registers_;  // of each buffer
+  Analyzer facts_;
   int64_t used_ = 0;
 };
 

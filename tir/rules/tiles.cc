@@ -7,6 +7,7 @@
 // are padded to whole tiles. The right one is constant and laid out when the program is compiled; the left one is laid
 // out in rows, for a block of them at a time, or before all products.
 #include <algorithm>
+#include <utility>
 
 #include "ir/op_names.h"
 #include "support/checked_math.h"
@@ -70,6 +71,18 @@ struct TileProduct : Stage {
 
 bool is_symbolic(const Expr& extent) { return !as_int(extent); }
 
+// Takes the axes around a symbolic one out of the rows: the places of elements would be quotients by symbolic numbers.
+void set_batch_apart(TileProduct& product) {
+  const MergedAxes all = std::exchange(product.rows, {});
+  const auto last = std::ranges::find_if(all.extents.rbegin(), all.extents.rend(), is_symbolic);
+  const auto first_of_rows = static_cast<size_t>(all.extents.rend() - last);  // 0 or one behind it
+  for (size_t i = 0; i < all.axes.size(); ++i) {
+    const bool is_around = i + 1 < first_of_rows && !is_int(all.extents[i], 1);
+    if (is_around) product.batch.push_back(all.axes[i]);
+    if (!is_around) product.rows.add(all.axes[i], all.extents[i]);
+  }
+}
+
 // Sorts the axes of a product; returns why it is none.
 std::optional<std::string> sort_axes(TileProduct& product) {
   const std::vector<IterVar>& axes = product.block->iter_vars;
@@ -82,12 +95,7 @@ std::optional<std::string> sort_axes(TileProduct& product) {
       return fmt::format("axis '{}' is none of rows, columns and depth", axis.var->name);
     (is_reduced ? product.depth : in_right ? product.columns : product.rows).add(a, axis.domain.extent);
   }
-  MergedAxes& rows = product.rows;
-  while (!rows.axes.empty() && std::ranges::any_of(std::span(rows.extents).subspan(1), is_symbolic)) {
-    product.batch.push_back(rows.axes.front());
-    rows.axes.erase(rows.axes.begin());
-    rows.extents.erase(rows.extents.begin());
-  }
+  set_batch_apart(product);
   for (const MergedAxes* known : {&product.columns, &product.depth}) {
     if (known->axes.empty() || !as_int(known->extent())) return "its columns or its depth are symbolic";
   }
@@ -169,7 +177,9 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   plan.columns_first = plan.copies_before && decisions.flag("columns_first", right_is_large);
   const int64_t tile_rows = plan.row_tiles * kTileRows;
   const int64_t groups = rows ? row_groups(ceil_div(*rows, tile_rows), tile_rows * row_bytes, target) : 1;
-  plan.groups = decisions.number("groups", numbers_between(1, cost_model::kMostTileGroups), groups);
+  // A group of fewer tiles than the others would be a condition on instructions.
+  plan.groups = decisions.number(
+      "groups", rows ? divisors_between(1, cost_model::kMostTileGroups, ceil_div(*rows, tile_rows)) : Ints{1}, groups);
   return plan;
 }
 
