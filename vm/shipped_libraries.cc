@@ -15,7 +15,7 @@ namespace relaxc::vm {
 
 namespace {
 
-std::string folder_of(std::string_view path) {
+std::string folder_of_path(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "." : std::string(path.substr(0, slash));
 }
@@ -26,8 +26,8 @@ std::array<std::string, 2> own_folders() {
   const bool has_name = dladdr(reinterpret_cast<void*>(&own_folders), &code) != 0 && code.dli_fname;
   char program[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
-  return {has_name ? folder_of(code.dli_fname) : ".",
-          folder_of({program, static_cast<size_t>(std::max<ssize_t>(size, 0))})};
+  return {has_name ? folder_of_path(code.dli_fname) : ".",
+          folder_of_path({program, static_cast<size_t>(std::max<ssize_t>(size, 0))})};
 }
 
 // Returns the path of the file in the first folder that has it, or else the name, for the dynamic linker.
