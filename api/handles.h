@@ -16,8 +16,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 template <class... Args>
-[[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
-  throw UsageError(fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail_usage(FormatString<Args...> pattern, const Args&... args) {
+  throw UsageError(formatted(pattern, args...));
 }
 // An error that the compiler's library has told.
 struct ToldError {

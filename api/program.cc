@@ -78,7 +78,7 @@ class MemoryFile {
   ~MemoryFile() { close(descriptor_); }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+  std::string path() const { return formatted("/proc/self/fd/{}", descriptor_); }
 
  private:
   int descriptor_;

@@ -1,5 +1,7 @@
 #include "codegen/bytecode_scalars.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 
 #include "ir/op_names.h"

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 

@@ -1,5 +1,7 @@
 #include "ir/attrs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

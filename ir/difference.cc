@@ -2,6 +2,8 @@
 #include "ir/op_names.h"
 #include "support/joined.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,6 @@
 // Structural equality, the hash, and the search for the first difference (difference.h puts it into words).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 

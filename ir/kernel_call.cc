@@ -1,5 +1,7 @@
 #include "ir/kernel_call.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 

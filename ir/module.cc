@@ -1,5 +1,7 @@
 #include "ir/module.h"
 
+#include <fmt/format.h>
+
 #include <ranges>
 #include <unordered_set>
 

@@ -2,6 +2,8 @@
 // text format, the verifier and the passes read them. The table is an explicit object that is handed to the code that
 // needs it.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 

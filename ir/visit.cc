@@ -1,4 +1,6 @@
 // Children, rebuilding, free variables, the fallback print, derived from fields(). equal.cc has equality and the hash.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/fields.h"

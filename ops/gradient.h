@@ -11,6 +11,8 @@
 // and a case in tests/modules/gradient_*.test, whose numbers finite differences or another program give. A row that
 // only uses operators with a gradient can be differentiated again.
 #pragma once
+#include <fmt/format.h>
+
 #include "ir/builder.h"
 
 namespace relaxc::gradients {

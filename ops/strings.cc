@@ -1,4 +1,4 @@
-// Operators of tensors of strings, which functions of the runtime do (vm/strings.cc). Those that move strings are
+// Operators of tensors of strings, which functions of the runtime do (builtins/strings.cc). Those that move strings are
 // ordinary operators on positions: a tensor of strings is a pool of strings and a tensor of int64 positions in it,
 // which R.string.take makes one of again. Strings are compared by their places in a sorted pool.
 #include "ir/builder.h"

@@ -8,6 +8,8 @@
 // scalar param is an attribute of its name ("pads_1" is item 1 of the list or tensor `pads`), and its value becomes a
 // constant of the program. Dims follow from the arguments; those that are numbers are conditions.
 #pragma once
+#include <fmt/format.h>
+
 #include <memory>
 #include <set>
 #include <variant>

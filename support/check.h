@@ -1,10 +1,10 @@
 // RELAXC_CHECK(): an assertion that is always on. A failing one is a bug of relaxc, never of the user's input: the
 // tools print it together with the pass and the command that reproduces it.
 #pragma once
-#include <fmt/format.h>
-
 #include <stdexcept>
 #include <string>
+
+#include "support/formatted.h"
 
 namespace relaxc {
 
@@ -16,8 +16,8 @@ struct InternalError : std::logic_error {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 inline std::string check_text() { return {}; }
 template <class... Args>
-std::string check_text(fmt::format_string<Args...> format, Args&&... args) {
-  return fmt::format(format, std::forward<Args>(args)...);
+std::string check_text(FormatString<Args...> pattern, const Args&... args) {
+  return formatted(pattern, args...);
 }
 
 }  // namespace relaxc

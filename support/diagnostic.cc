@@ -1,9 +1,9 @@
 #include "support/diagnostic.h"
 
 #include <algorithm>
-#include <tuple>
-#include <unordered_map>
+#include <array>
 
+#include "support/lists.h"
 #include "support/printable.h"
 
 namespace relaxc {
@@ -42,9 +42,9 @@ std::string nodes_of(const Span& span) {
 std::string to_string(const Span& span) {
   if (!span) return {};
   const Origin& origin = *span.origin;
-  if (!origin.op_type.empty()) return fmt::format("{}: node '{}' ({})", origin.file, origin.node, origin.op_type);
+  if (!origin.op_type.empty()) return formatted("{}: node '{}' ({})", origin.file, origin.node, origin.op_type);
   if (span.line == 0) return origin.file;
-  return fmt::format("{}:{}:{}", origin.file, span.line, span.column);
+  return formatted("{}:{}:{}", origin.file, span.line, span.column);
 }
 
 // Returns the part of a long line around [begin, begin + length), which is moved to the part, in whole characters.
@@ -78,7 +78,7 @@ std::string source_excerpt(const Span& span) {
   std::string caret;
   for (size_t i = 0; i < column; ++i) caret += source[i] == '\t' ? '\t' : ' ';
   caret.append(std::max<size_t>(1, length), '^');
-  return fmt::format("  {}\n  {}\n", source, caret);
+  return formatted("  {}\n  {}\n", source, caret);
 }
 
 std::string to_string(const Diagnostic& diagnostic) {
@@ -86,9 +86,9 @@ std::string to_string(const Diagnostic& diagnostic) {
   const char* severity = diagnostic.severity == Severity::kWarning    ? "warning"
                          : diagnostic.kind == ErrorKind::kUnsupported ? "unsupported"
                                                                       : "error";
-  std::string text = fmt::format("{}{}{}: {}\n", place, place.empty() ? "" : ": ", severity, diagnostic.message);
+  std::string text = formatted("{}{}{}: {}\n", place, place.empty() ? "" : ": ", severity, diagnostic.message);
   text += source_excerpt(diagnostic.span);
-  for (const std::string& note : diagnostic.notes) text += fmt::format("  note: {}\n", note);
+  for (const std::string& note : diagnostic.notes) text += formatted("  note: {}\n", note);
   // Names in the text may come from a model.
   return printable_lines(text);
 }
@@ -97,7 +97,7 @@ CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(s
   constexpr size_t kMostShown = 50;
   const size_t shown = std::min(diagnostics_.size(), kMostShown);
   for (size_t i = 0; i < shown; ++i) text_ += to_string(diagnostics_[i]);
-  if (shown < diagnostics_.size()) text_ += fmt::format("... and {} more\n", diagnostics_.size() - shown);
+  if (shown < diagnostics_.size()) text_ += formatted("... and {} more\n", diagnostics_.size() - shown);
   while (!text_.empty() && text_.back() == '\n') text_.pop_back();
 }
 
@@ -121,18 +121,25 @@ void throw_error(ErrorKind kind, const Span& span, std::string message) {
   throw CompileError({Diagnostic{Severity::kError, kind, span, std::move(message), {}}});
 }
 
+void throw_pattern(ErrorKind kind, const Span& span, std::string_view pattern,
+                   std::span<const FormatArgument> arguments) {
+  throw_error(kind, span, formatted_text(pattern, arguments));
+}
+
 // Orders files by their first mention, and diagnostics within a file by place. Diagnostics at the same place, as all of
 // a model's nodes are, keep their order.
-static std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
-  std::unordered_map<std::string, size_t> files;
-  auto key = [&](const Diagnostic& diagnostic) {
+static std::vector<Diagnostic> sorted_by_place(const std::vector<Diagnostic>& diagnostics) {
+  std::vector<std::string_view> files;
+  std::vector<std::array<size_t, 4>> keys;  // the last one is the diagnostic's place in the list
+  for (const Diagnostic& diagnostic : diagnostics) {
     const Span& span = diagnostic.span;
-    size_t file = files.try_emplace(span ? span.origin->file : "", files.size()).first->second;
-    return std::tuple(file, span.line, span.column);
-  };
-  for (const Diagnostic& diagnostic : diagnostics) key(diagnostic);
-  std::ranges::stable_sort(diagnostics, {}, key);
-  return diagnostics;
+    const std::string_view file = span ? std::string_view(span.origin->file) : "";
+    const auto known = static_cast<size_t>(std::ranges::find(files, file) - files.begin());
+    if (known == files.size()) files.push_back(file);
+    keys.push_back({known, span.line, span.column, keys.size()});
+  }
+  std::ranges::sort(keys);
+  return map_each(keys, [&](const auto& key) { return diagnostics[key[3]]; });
 }
 
 Diagnostic& Diagnostics::add(Diagnostic diagnostic) { return all_.emplace_back(std::move(diagnostic)); }

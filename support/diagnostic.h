@@ -1,12 +1,12 @@
 // Errors of the user's input: the model, IR text, flags, an artifact, a tensor. Parser, importer and verifier collect
 // many diagnostics; when work cannot go on, CompileError carries them to the tool's main() or the API boundary.
 #pragma once
-#include <fmt/format.h>
 
 #include <exception>
 #include <string>
 #include <vector>
 
+#include "support/formatted.h"
 #include "support/span.h"
 
 namespace relaxc {
@@ -48,29 +48,32 @@ std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Sp
 
 // Throws a CompileError of one diagnostic: fail(span, "weight has {} input channels, expected {}", a, b).
 [[noreturn]] void throw_error(ErrorKind kind, const Span& span, std::string message);
+// The same, with the text of the pattern. One call of it is all that the places of errors contain.
+[[noreturn, gnu::cold]] void throw_pattern(ErrorKind kind, const Span& span, std::string_view pattern,
+                                           std::span<const FormatArgument> arguments);
 template <class... Args>
-[[noreturn]] void fail(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-  throw_error(ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+  throw_pattern(ErrorKind::kInvalid, span, pattern.text, format_arguments(args...));
 }
 template <class... Args>
-[[noreturn]] void fail_unsupported(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-  throw_error(ErrorKind::kUnsupported, span, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail_unsupported(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+  throw_pattern(ErrorKind::kUnsupported, span, pattern.text, format_arguments(args...));
 }
 template <class... Args>
-[[noreturn]] void fail_to_fit(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-  throw_error(ErrorKind::kDoesNotFit, span, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail_to_fit(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+  throw_pattern(ErrorKind::kDoesNotFit, span, pattern.text, format_arguments(args...));
 }
 
 // Collects the diagnostics of a phase that can go on after an error.
 class Diagnostics {
  public:
   template <class... Args>
-  Diagnostic& error(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    return add({Severity::kError, ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...), {}});
+  Diagnostic& error(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+    return add({Severity::kError, ErrorKind::kInvalid, span, formatted(pattern, args...), {}});
   }
   template <class... Args>
-  Diagnostic& warning(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    return add({Severity::kWarning, ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...), {}});
+  Diagnostic& warning(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+    return add({Severity::kWarning, ErrorKind::kInvalid, span, formatted(pattern, args...), {}});
   }
   Diagnostic& add(Diagnostic diagnostic);
   bool has_errors() const;

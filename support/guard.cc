@@ -13,7 +13,7 @@ namespace relaxc {
 
 void check_failed(const char* condition, const char* file, int line, const std::string& message) {
   throw InternalError(
-      fmt::format("internal error at {}:{}: {}{}{}", file, line, condition, message.empty() ? "" : ": ", message));
+      formatted("internal error at {}:{}: {}{}{}", file, line, condition, message.empty() ? "" : ": ", message));
 }
 
 namespace {
@@ -29,14 +29,14 @@ void throw_on(const std::string& where) {
   try {
     throw;
   } catch (const InternalError& error) {
-    throw InternalError(fmt::format("{}\n  in {}", error.what(), where));
+    throw InternalError(formatted("{}\n  in {}", error.what(), where));
   } catch (const std::exception& error) {
     // The types are listed, since the errors that relaxc throws on purpose derive from the library's types, too.
     bool is_bug = is_any_of<std::logic_error, std::system_error, std::range_error, std::overflow_error,
-                            std::underflow_error, fmt::format_error, std::bad_cast, std::bad_typeid,
-                            std::bad_optional_access, std::bad_variant_access, std::bad_function_call>(error);
+                            std::underflow_error, std::bad_cast, std::bad_typeid, std::bad_optional_access,
+                            std::bad_variant_access, std::bad_function_call>(error);
     if (!is_bug) throw;
-    throw InternalError(fmt::format("internal error: {}\n  in {}", error.what(), where));
+    throw InternalError(formatted("internal error: {}\n  in {}", error.what(), where));
   }
 }
 

@@ -1,8 +1,8 @@
 #include "support/printable.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
+
+#include "support/formatted.h"
 
 namespace relaxc {
 
@@ -55,7 +55,7 @@ std::string escaped(std::string_view text, std::string_view kept, size_t limit) 
     } else if (bytes == "\n") {
       result += "\\n";
     } else {
-      for (char byte : bytes) result += fmt::format("\\x{:02x}", static_cast<uint8_t>(byte));
+      for (char byte : bytes) result += formatted("\\x{:02x}", static_cast<uint8_t>(byte));
     }
   }
   return result;
@@ -83,7 +83,7 @@ std::string json_string(std::string_view text) {
     if (is_harmless(character))
       result += bytes;
     else  // all of them have four digits
-      result += fmt::format("\\u{:04x}", character.valid ? character.code : kReplacement);
+      result += formatted("\\u{:04x}", character.valid ? character.code : kReplacement);
   }
   return result + "\"";
 }

@@ -1,5 +1,7 @@
 #include "tir/program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

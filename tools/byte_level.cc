@@ -20,7 +20,7 @@
 #include "support/printable.h"
 #include "tir/schedule/trace.h"
 #include "vm/text.h"
-#include "vm/unicode.h"
+#include "builtins/unicode.h"
 
 namespace relaxc::tools {
 

@@ -1,5 +1,7 @@
 #include "tools/bytecode_walk.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,7 @@
 #include "tools/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

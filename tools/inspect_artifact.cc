@@ -1,5 +1,7 @@
 #include "tools/inspect_artifact.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 

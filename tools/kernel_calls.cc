@@ -1,5 +1,7 @@
 #include "tools/kernel_calls.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/kernel_call.h"

@@ -2,6 +2,8 @@
 #include "tools/npz.h"
 
 #ifndef RELAXC_WITHOUT_ZLIB
+#include <fmt/format.h>
+
 #include <zlib.h>
 #endif
 

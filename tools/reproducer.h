@@ -1,5 +1,7 @@
 // What `relaxc debug` leaves behind: a folder with the smallest case that shows the fault, and the command to run.
 #pragma once
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 #include <vector>

@@ -1,5 +1,7 @@
 #include "tools/values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -175,8 +175,8 @@ class ArtifactReader {
   Span place() const { return span_of_file(path_); }
 
   template <class... Args>
-  [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(place(), "{}; {}", printable(fmt::format(format, std::forward<Args>(args)...), std::string::npos), kRecompile);
+  [[noreturn]] void damaged(FormatString<Args...> pattern, const Args&... args) const {
+    fail(place(), "{}; {}", printable(formatted(pattern, args...), std::string::npos), kRecompile);
   }
 
  private:
@@ -195,9 +195,9 @@ std::string name_for_linker(int descriptor) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const auto nanoseconds = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  std::string name = fmt::format("/proc/{}", getpid());
+  std::string name = formatted("/proc/{}", getpid());
   for (int bit = 0; bit < 64; ++bit) name += (nanoseconds >> bit & 1) != 0 ? "//." : "/.";
-  return name + fmt::format("/fd/{}", descriptor);
+  return name + formatted("/fd/{}", descriptor);
 }
 
 class SharedObject final : public KernelLibrary {
@@ -248,8 +248,8 @@ void WeightsCheck::run() const {
   std::call_once(once_, [&] {
     const uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size());
     if (hash != expected_)
-      problem_ = printable(fmt::format("'{}': the weights have changed: hash is {:016x}, expected {:016x}; {}", path_,
-                                       hash, expected_, kRecompile),
+      problem_ = printable(formatted("'{}': the weights have changed: hash is {:016x}, expected {:016x}; {}", path_,
+                                     hash, expected_, kRecompile),
                            std::string::npos);
   });
   if (!problem_.empty()) throw_runtime_error("{}", problem_);

@@ -1,13 +1,13 @@
 #include "vm/build_id.h"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <link.h>
 
 #include <cstring>
 #include <span>
 #include <string_view>
 
+#include "support/formatted.h"
 #include "vm/content_hash.h"
 
 namespace relaxc::vm {
@@ -44,7 +44,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
   }
   if (!is_here) return 0;
   search.path = info->dlpi_name;
-  for (char byte : id) search.id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (char byte : id) search.id += formatted("{:02x}", static_cast<unsigned char>(byte));
   return 1;
 }
 

@@ -1,5 +1,6 @@
 // Functions that bytecode calls by name: the built-in table, and the registry for the functions of a host.
 #pragma once
+#include <array>
 #include <cstdio>
 #include <map>
 
@@ -22,14 +23,28 @@ struct BuiltinContext {
 // Throws RuntimeError on unsupported arguments.
 using BuiltinFunction = std::function<Value(BuiltinContext&, std::span<const Value>)>;
 
+inline constexpr int kAnyNumber = -1;
 struct Builtin {
   std::string_view name;
   Value (*function)(BuiltinContext&, std::span<const Value>);
+  int num_arguments;  // or kAnyNumber
   std::string_view doc;
   bool pure = true;  // a call has no effect other than its result
+
+  // Calls the function; throws where the number of arguments is wrong.
+  Value operator()(BuiltinContext& context, std::span<const Value> arguments) const;
 };
-std::span<const Builtin> builtins();
+// The builtins that are linked in: those of this room, and those of builtins/ or none.
+std::array<std::span<const Builtin>, 2> builtins();
 const Builtin* find_builtin(std::string_view name);  // null when there is none
+
+// The table of builtins/, of functions that few programs call. Where it is not linked in, they are a library, which
+// open_builtins() of vm/shipped_libraries.h opens. C++ values pass between it and the runtime: both are of one build.
+struct BuiltinLibrary {
+  const char *version, *commit;
+  std::span<const Builtin> rows;
+};
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const BuiltinLibrary relaxc_builtins;  // absent where not linked in
 
 // A kernel on tensors with their shapes; returns a status as C kernels do.
 using TensorKernel = std::function<int32_t(std::span<const Tensor* const> tensors, relaxc_kernel_context* context)>;
@@ -47,9 +62,13 @@ class Registry {
   bool has(std::string_view name) const;
 
  private:
-  std::map<std::string, BuiltinFunction, std::less<>> functions_;
-  std::map<std::string, relaxc_kernel, std::less<>> kernels_;
-  std::map<std::string, TensorKernel, std::less<>> tensor_kernels_;
+  struct Entry {
+    BuiltinFunction function;
+    relaxc_kernel kernel = nullptr;
+    TensorKernel tensor_kernel;
+  };
+  const Entry* find(std::string_view name) const;
+  std::map<std::string, Entry, std::less<>> entries_;
 };
 
 }  // namespace relaxc::vm

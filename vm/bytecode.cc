@@ -1,26 +1,9 @@
 #include "vm/bytecode.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "support/check.h"
 #include "support/checked_math.h"
-#include "support/joined.h"
 
 namespace relaxc::vm {
-
-uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
-  std::string text = joined(kSlotOpNames);
-  for (const InstructionInfo& row : rows) {
-    text += fmt::format("\n{}", row.name);
-    for (int i = 0; i < row.num_operands; ++i) {
-      auto [name, kind] = row.operands[i];
-      const OperandLayout& layout = operand_layout(kind);
-      text += fmt::format("; {} {} {} {} {}", name, static_cast<int>(kind), layout.is_list, layout.words, layout.tags);
-    }
-  }
-  return XXH3_64bits(text.data(), text.size());
-}
 
 std::optional<int64_t> evaluate(SlotOp op, int64_t a, int64_t b) {
   // INT64_MIN / -1 is the one quotient that does not fit.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/lists.h"
+#include "support/short_text.h"
 #include "vm/executable.h"
 
 namespace relaxc::vm {
@@ -89,7 +90,7 @@ inline constexpr auto kOperandLayouts = [] {
 constexpr const OperandLayout& operand_layout(OperandKind kind) { return kOperandLayouts[static_cast<int>(kind)]; }
 
 struct OperandInfo {
-  std::string_view name;
+  ShortText<10> name;
   OperandKind kind = OperandKind::kImm;
 };
 
@@ -160,19 +161,18 @@ enum class Opcode : uint8_t { RELAXC_INSTRUCTIONS(RELAXC_ROW) };
 
 struct InstructionInfo {
   Opcode op;
-  std::string_view name;
-  std::string_view doc;
+  ShortText<18> name;
   int num_operands;
   std::array<OperandInfo, 6> operands;
 };
 inline constexpr auto kInstructions = [] {
   using enum OperandKind;
-  auto row = [](Opcode op, std::string_view name, std::string_view doc, std::initializer_list<OperandInfo> operands) {
-    InstructionInfo info{op, name, doc, static_cast<int>(operands.size()), {}};
+  auto row = [](Opcode op, ShortText<18> name, std::initializer_list<OperandInfo> operands) {
+    InstructionInfo info{op, name, static_cast<int>(operands.size()), {}};
     std::copy(operands.begin(), operands.end(), info.operands.begin());
     return info;
   };
-#define RELAXC_ROW(op, name, doc, ...) row(Opcode::op, name, doc, {__VA_ARGS__}),
+#define RELAXC_ROW(op, name, doc, ...) row(Opcode::op, name, {__VA_ARGS__}),
   return std::array{RELAXC_INSTRUCTIONS(RELAXC_ROW)};
 #undef RELAXC_ROW
 }();
@@ -206,13 +206,44 @@ constexpr const InstructionInfo& info(Opcode op) { return kInstructions[static_c
 enum class SlotOp : uint8_t { RELAXC_SLOT_OPS(RELAXC_ROW) };
 #undef RELAXC_ROW
 #define RELAXC_ROW(op, name, value) name,
-inline constexpr std::string_view kSlotOpNames[] = {RELAXC_SLOT_OPS(RELAXC_ROW)};
+inline constexpr ShortText<8> kSlotOpNames[] = {RELAXC_SLOT_OPS(RELAXC_ROW)};
 #undef RELAXC_ROW
+
+// FNV-1a, for what is known when relaxc is compiled.
+class ConstantHash {
+ public:
+  constexpr void number(int64_t value) {
+    for (int byte = 0; byte < 8; ++byte) mix(static_cast<uint8_t>(value >> (8 * byte)));
+  }
+  constexpr void text(std::string_view text) {
+    for (char c : text) mix(static_cast<uint8_t>(c));
+    number(std::ssize(text));
+  }
+  constexpr uint64_t value() const { return value_; }
+
+ private:
+  constexpr void mix(uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001b3; }
+  uint64_t value_ = 0xcbf29ce484222325;
+};
 
 // Hashes everything that bytecode depends on: names and order of the instructions, names, kinds and layout of their
 // operands, and the operators of slot_op. Artifacts carry the hash (vm/serialization.cc), so that bytecode of another
 // instruction set is rejected instead of misread.
-uint64_t hash_instructions(std::span<const InstructionInfo> rows);
+constexpr uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
+  ConstantHash hash;
+  for (const ShortText<8>& name : kSlotOpNames) hash.text(name);
+  for (const InstructionInfo& row : rows) {
+    hash.text(row.name);
+    hash.number(row.num_operands);
+    for (size_t i = 0; i < static_cast<size_t>(row.num_operands); ++i) {
+      const OperandLayout& layout = operand_layout(row.operands[i].kind);
+      hash.text(row.operands[i].name);
+      for (int number : {static_cast<int>(row.operands[i].kind), int{layout.is_list}, layout.words, layout.tags})
+        hash.number(number);
+    }
+  }
+  return hash.value();
+}
 
 // Returns nullopt on overflow or division by zero.
 std::optional<int64_t> evaluate(SlotOp op, int64_t a, int64_t b);

@@ -1,7 +1,5 @@
 #include "vm/caches.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -14,7 +12,7 @@
 namespace relaxc::vm {
 
 std::string to_string(const CacheInfo& cache) {
-  return fmt::format("{} {} {} {}", cache.input, cache.output, cache.length, cache.axis);
+  return formatted("{} {} {} {}", cache.input, cache.output, cache.length, cache.axis);
 }
 
 namespace {

@@ -1,10 +1,9 @@
 #include "vm/content_hash.h"
 
-#include <fmt/format.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "support/formatted.h"
 #include "vm/file_memory.h"
 
 namespace relaxc::vm {
@@ -27,7 +26,7 @@ ContentHash& ContentHash::add(std::span<const std::byte> bytes) {
 
 std::string ContentHash::digest() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh3);
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return formatted("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 std::string hash_of_file(const std::string& path) {

@@ -1,11 +1,13 @@
 #include "vm/cpu.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
+#include "support/short_text.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -29,7 +31,7 @@ namespace {
 enum Register : uint8_t { kEax, kEbx, kEcx, kEdx };
 enum State : uint32_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6, kTiles = 0x60000, kApx = 1 << 19 };  // bits of XCR0
 struct X86Feature {
-  std::string_view name;
+  ShortText<18> name;
   uint32_t leaf, subleaf;
   Register where;
   int bit;
@@ -180,7 +182,7 @@ constexpr std::string_view kHost = "another architecture";
 }  // namespace
 
 std::vector<std::string_view> cpu_features(std::string_view architecture) {
-  if (architecture == "x86_64") return map_each(kX86, &X86Feature::name);
+  if (architecture == "x86_64") return map_each(kX86, [](const X86Feature& row) { return row.name.view(); });
   if (architecture == "aarch64") return map_each(kArm64, &Arm64Feature::name);
   if (architecture == "riscv64") return map_each(kRiscv64, &Riscv64Feature::name);
   return {};
@@ -188,14 +190,16 @@ std::vector<std::string_view> cpu_features(std::string_view architecture) {
 
 std::string_view host_architecture() { return kHost; }
 bool host_has_feature(std::string_view feature) {
-  return has(find_item(kX86, feature, &X86Feature::name)) || has(find_item(kArm64, feature, &Arm64Feature::name)) ||
-         has(find_item(kRiscv64, feature, &Riscv64Feature::name));
+  auto has_row = [&](const auto& rows) {
+    return std::ranges::any_of(rows, [&](const auto& row) { return row.name == feature && has(&row); });
+  };
+  return has_row(kX86) || has_row(kArm64) || has_row(kRiscv64);
 }
 
 std::string why_host_cannot_run(const Executable& executable) {
   const std::string* architecture = find_value(executable.metadata, kArchitectureKey);
   if (architecture && *architecture != kHost)
-    return fmt::format(
+    return formatted(
         "the machine code is for {}, this machine is {}; compile the model with --target=host on this machine",
         printable(*architecture), kHost);
   std::string needed = copy_value(executable.metadata, kCpuFeaturesKey).value_or("");
@@ -204,7 +208,7 @@ std::string why_host_cannot_run(const Executable& executable) {
     if (!host_has_feature(feature)) missing.push_back(printable(feature));
   }
   if (missing.empty()) return {};
-  return fmt::format(
+  return formatted(
       "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, "
       "or with a target that all of your machines can run, such as --target=x86-64-v2",
       joined(missing));

@@ -1,7 +1,5 @@
 #include "vm/dtype.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -65,8 +63,8 @@ std::string to_string(DType dtype) {
   const CodeName* row = find_item(kCodeNames, dtype.code, &CodeName::code);
   std::string text(row ? row->name : small_float(dtype).name);
   if (dtype.code < DTypeCode::kBool) text += std::to_string(dtype.bits);
-  if (dtype.is_scalable()) return text + fmt::format("xvscalex{}", dtype.lanes - DType::kScalable);
-  if (dtype.lanes != 1) text += fmt::format("x{}", dtype.lanes);
+  if (dtype.is_scalable()) return text + formatted("xvscalex{}", dtype.lanes - DType::kScalable);
+  if (dtype.lanes != 1) text += formatted("x{}", dtype.lanes);
   return text;
 }
 

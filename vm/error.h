@@ -1,8 +1,6 @@
 // A failure of a running program that its user can see and act upon: a wrong input, a dim that does not fit,
 // insufficient memory, a kernel that failed. The message is lower case and names the input, the dim and both values.
 #pragma once
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -33,10 +31,16 @@ struct ShapeError : RuntimeError {
   using RuntimeError::RuntimeError;
 };
 
+// A value that does not have the form of its place (vm.builtin.check_form). The message names the place.
+struct FormError : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+
 // Use: throw_runtime_error("input '{}': dtype is {}, expected {}", name, a, b).
+[[noreturn, gnu::cold]] void throw_runtime_pattern(std::string_view pattern, std::span<const FormatArgument> arguments);
 template <class... Args>
-[[noreturn]] void throw_runtime_error(fmt::format_string<Args...> format, Args&&... args) {
-  throw RuntimeError(fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void throw_runtime_error(FormatString<Args...> pattern, const Args&... args) {
+  throw_runtime_pattern(pattern.text, format_arguments(args...));
 }
 
 // Returns work(). Its RuntimeErrors, such as those of files, become CompileErrors at the span.
@@ -50,15 +54,6 @@ decltype(auto) with_compile_errors(const Span& span, Work&& work) {
 }
 
 // Returns the message of a kernel with the first `{}`s replaced by the values in order.
-inline std::string with_values(std::string_view message, std::span<const int64_t> values) {
-  std::string text;
-  for (int64_t value : values) {
-    size_t place = message.find("{}");
-    if (place == std::string_view::npos) break;
-    text.append(message.substr(0, place)).append(std::to_string(value));
-    message.remove_prefix(place + 2);
-  }
-  return text.append(message);
-}
+std::string with_values(std::string_view message, std::span<const int64_t> values);
 
 }  // namespace relaxc

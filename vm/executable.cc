@@ -15,19 +15,19 @@ static std::string type_text(const ValueInfo& info) {  // NOLINT: bounded
     case ValueKind::kNone:
       return "any value";
     case ValueKind::kTuple:
-      return fmt::format("({})", fields);
+      return formatted("({})", fields);
     case ValueKind::kSequence:
     case ValueKind::kMap:
-      return fmt::format("{}({})", to_string(info.kind), fields);
+      return formatted("{}({})", to_string(info.kind), fields);
     case ValueKind::kInt:
     case ValueKind::kDouble: {
       std::string text = info.dtype ? to_string(*info.dtype) : std::string(to_string(info.kind));
-      return info.dims ? fmt::format("{} = {}", text, joined(*info.dims, text_of)) : text;
+      return info.dims ? formatted("{} = {}", text, joined(*info.dims, text_of)) : text;
     }
     case ValueKind::kTensor:
     case ValueKind::kShape: {
       std::string text = info.kind == ValueKind::kShape ? "shape" : info.dtype ? to_string(*info.dtype) : "any";
-      return fmt::format("{}[{}]", text, info.dims ? joined(*info.dims, text_of) : "...");
+      return formatted("{}[{}]", text, info.dims ? joined(*info.dims, text_of) : "...");
     }
     case ValueKind::kString:
     case ValueKind::kStorage:
@@ -38,7 +38,7 @@ static std::string type_text(const ValueInfo& info) {  // NOLINT: bounded
 }
 std::string to_string(const ValueInfo& info) {
   std::string name = info.name.empty() ? "" : printable(info.name) + ": ";
-  return name + (info.is_optional ? fmt::format("optional({})", type_text(info)) : type_text(info));
+  return name + (info.is_optional ? formatted("optional({})", type_text(info)) : type_text(info));
 }
 
 const Function* Executable::find_function(std::string_view name) const {

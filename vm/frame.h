@@ -1,7 +1,7 @@
 // One call of a function: its registers and slots, and operands of instructions looked up in them. Internal to vm/.
 #pragma once
-#include <fmt/format.h>
 
+#include "support/formatted.h"
 #include "vm/interpreter.h"
 #include "vm/operands.h"
 
@@ -27,11 +27,11 @@ struct Interpreter::Frame {
   const std::string& slot_name(Word index) const { return function->slot_names[static_cast<size_t>(index)]; }
   // Returns "n", or "s2" for a slot without a name.
   std::string slot_text(Word index) const {
-    return slot_name(index).empty() ? fmt::format("s{}", index) : slot_name(index);
+    return slot_name(index).empty() ? formatted("s{}", index) : slot_name(index);
   }
   // Returns "dim 0 (k)".
   static std::string dim_text(size_t dim, std::string_view name) {
-    return name.empty() ? fmt::format("dim {}", dim) : fmt::format("dim {} ({})", dim, name);
+    return name.empty() ? formatted("dim {}", dim) : formatted("dim {} ({})", dim, name);
   }
 
   // Returns "node 'conv_1' (Conv): ", or an empty string where no node is known.

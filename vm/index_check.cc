@@ -1,7 +1,5 @@
 #include "vm/index_check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <type_traits>
 
@@ -104,10 +102,10 @@ std::string describe(const BadIndex& bad, const Tensor& indices) {
   int64_t index = indices.as_int(bad.position);
   bool is_signed = indices.dtype().is_int();
   std::vector<int64_t> at = indices_of(bad.position, indices.shape());
-  std::string place = at.empty() ? "" : fmt::format("[{}]", joined(at));
-  std::string value = is_signed ? fmt::format("{}", index) : fmt::format("{}", static_cast<uint64_t>(index));
-  if (bad.dim == 0) return fmt::format("{} is {}, but the axis is empty", place, value);
-  return fmt::format("{} is {}, expected {} to {}", place, value, is_signed ? -bad.dim : 0, bad.dim - 1);
+  std::string place = at.empty() ? "" : formatted("[{}]", joined(at));
+  std::string value = is_signed ? formatted("{}", index) : formatted("{}", static_cast<uint64_t>(index));
+  if (bad.dim == 0) return formatted("{} is {}, but the axis is empty", place, value);
+  return formatted("{} is {}, expected {} to {}", place, value, is_signed ? -bad.dim : 0, bad.dim - 1);
 }
 
 }  // namespace relaxc::vm

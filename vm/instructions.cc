@@ -1,6 +1,7 @@
 // One function `run` per row of kInstructions carries out the instruction on the operands that the row names. The
 // verifier has accepted the code, so operands are read without checks. A `run` without a result continues at the next
-// instruction; one that jumps returns the target, and null leaves the function.
+// instruction; one that jumps returns the target, and null leaves the function. This file is compiled for speed but for
+// what is marked gnu::cold, where the size counts.
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +10,6 @@
 
 #include "support/joined.h"
 #include "support/temporarily.h"
-#include "vm/containers.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 #include "vm/index_check.h"
@@ -29,9 +29,12 @@ DType known_dtype(Word word) {
   return {static_cast<DTypeCode>(word & 0xff), static_cast<uint8_t>(word >> 8), static_cast<uint16_t>(word >> 16)};
 }
 
+[[noreturn, gnu::cold]] void throw_shape_pattern(std::string_view pattern, std::span<const FormatArgument> arguments) {
+  throw ShapeError(formatted_text(pattern, arguments));
+}
 template <class... Args>
-[[noreturn]] void throw_shape_error(fmt::format_string<Args...> format, Args&&... args) {
-  throw ShapeError(fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void throw_shape_error(FormatString<Args...> pattern, const Args&... args) {
+  throw_shape_pattern(pattern.text, format_arguments(args...));
 }
 
 // A context that has places for both numbers is the whole message.
@@ -77,7 +80,7 @@ struct Interpreter::Instructions {
         integer_element(in.frame().slot_name(in.word<"dst">()), in.reg<"tensor">().tensor(), in.word<"index">());
   }
 
-  void run(In<Opcode::kSlotFromValue> in) {
+  [[gnu::cold]] void run(In<Opcode::kSlotFromValue> in) {
     const Value& value = in.reg<"value">();
     const int64_t* number = value.get_if<int64_t>();
     if (number == nullptr && value.tensor().size() != 1)
@@ -94,7 +97,7 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = std::move(shape);
   }
 
-  void run(In<Opcode::kMakeTuple> in) {
+  [[gnu::cold]] void run(In<Opcode::kMakeTuple> in) {
     ListWords regs = in.list<"fields">();
     std::vector<Value> fields;
     fields.reserve(regs.size);
@@ -111,7 +114,7 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = Value(fields[static_cast<size_t>(index)]);
   }
 
-  static int64_t integer_element(const std::string& slot_name, const Tensor& tensor, int64_t index) {
+  [[gnu::cold]] static int64_t integer_element(const std::string& slot_name, const Tensor& tensor, int64_t index) {
     if (!tensor.dtype().is_integral() && !tensor.dtype().is_bool())
       throw_runtime_error("symbolic value {} comes from {}, expected an integer tensor", slot_name, describe(tensor));
     if (index < 0 || index >= tensor.size())
@@ -153,16 +156,16 @@ struct Interpreter::Instructions {
   }
 
   // Throws "input 'w': dim 0 (k) is 5, but k is 4 (bound by input 'x')".
-  [[noreturn]] static void slot_mismatch(In<Opcode::kMatchShape> in, size_t dim, int64_t actual, Word slot) {
+  [[noreturn, gnu::cold]] static void slot_mismatch(In<Opcode::kMatchShape> in, size_t dim, int64_t actual, Word slot) {
     const Frame& frame = in.frame();
     const std::string& context = in.string<"context">();
     int64_t expected = frame.slot(slot);
     if (is_sentence(context)) throw_as_sentence(context, actual, expected);
     std::string name = frame.slot_text(slot);
     std::string message =
-        fmt::format("{}: {} is {}, but {} is {}", context, frame.dim_text(dim, name), actual, name, expected);
+        formatted("{}: {} is {}, but {} is {}", context, frame.dim_text(dim, name), actual, name, expected);
     if (auto binder = frame.binder(slot, in.at())) {
-      message += fmt::format(" (bound by {})", frame.string(*binder));
+      message += formatted(" (bound by {})", frame.string(*binder));
       if (context.starts_with("input "))
         message += "; types that are given when compiling (--type) may tell them apart";
     }
@@ -326,14 +329,14 @@ struct Interpreter::Instructions {
     if (status != 0) {
       const char* error = vm.kernels_.context()->error;
       throw_runtime_error("kernel '{}'{} failed with status {}{}", info.display_name,
-                          label.empty() ? "" : fmt::format(" ({})", label), status,
-                          error == nullptr ? "" : fmt::format(": {}", error));
+                          label.empty() ? "" : formatted(" ({})", label), status,
+                          error == nullptr ? "" : formatted(": {}", error));
     }
     vm.profiler_->on_kernel({info.display_name, label, start, now_ns() - start,
                              std::span<const Tensor* const>(vm.kernel_tensors_.data(), tensors.size), &info});
   }
 
-  void run(In<Opcode::kCallBuiltin> in) {
+  [[gnu::cold]] void run(In<Opcode::kCallBuiltin> in) {
     ListWords list = in.list<"arguments">();
     std::vector<Value> arguments;
     arguments.reserve(list.size);
@@ -342,7 +345,7 @@ struct Interpreter::Instructions {
     BuiltinContext context{vm.memory_, vm.kernels_.context(), nullptr};
     try {
       in.reg<"dst">() = vm.image_->builtins[builtin](context, arguments);
-    } catch (const containers::FormError&) {
+    } catch (const FormError&) {
       throw;
     } catch (const std::exception& error) {
       throw_runtime_error("{}: {}", vm.image_->executable.builtins[builtin], error.what());
@@ -366,7 +369,7 @@ struct Interpreter::Instructions {
     return {};
   }
 
-  void run(In<Opcode::kCall> in) {
+  [[gnu::cold]] void run(In<Opcode::kCall> in) {
     vm.count_step();
     size_t function = static_cast<size_t>(in.word<"function">());
     std::unique_ptr<Frame> callee = vm.enter(vm.image_->executable.functions[function]);
@@ -375,7 +378,7 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = vm.execute(std::move(callee));
   }
 
-  void run(In<Opcode::kMakeClosure> in) {
+  [[gnu::cold]] void run(In<Opcode::kMakeClosure> in) {
     ListWords regs = in.list<"captured">();
     std::vector<Value> captured;
     captured.reserve(regs.size);
@@ -407,7 +410,7 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = invoke(closure, arguments.size, [&](size_t i) { return in.frame().reg(arguments.value(i)); });
   }
 
-  void run(In<Opcode::kLoop> in) {
+  [[gnu::cold]] void run(In<Opcode::kLoop> in) {
     const Closure closure = in.reg<"closure">().closure();
     ListWords carried = in.list<"carried">(), given = in.list<"rows">();
     std::vector<Value> values;  // carried ones, then rows
@@ -461,7 +464,7 @@ struct Interpreter::Instructions {
     return nullptr;
   }
 
-  const Word* run(In<Opcode::kFail> in) { throw RuntimeError(in.string<"message">()); }
+  [[gnu::cold]] const Word* run(In<Opcode::kFail> in) { throw RuntimeError(in.string<"message">()); }
 
   // ---- Dispatch
 

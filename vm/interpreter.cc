@@ -17,7 +17,7 @@ namespace {
 constexpr int kMaxDepth = 512;
 
 // Returns an argument of a kernel's call of a host function.
-Value value_of(const relaxc_value& given) {
+[[gnu::cold]] Value value_of(const relaxc_value& given) {
   switch (static_cast<relaxc_value_kind>(given.kind)) {
     case relaxc_none:
       return {};
@@ -38,7 +38,7 @@ Value value_of(const relaxc_value& given) {
   }
   throw_runtime_error("an argument is of kind {}", given.kind);
 }
-relaxc_value result_of(const Value& value) {
+[[gnu::cold]] relaxc_value result_of(const Value& value) {
   relaxc_value result{};
   if (const int64_t* integer = value.get_if<int64_t>()) {
     result.kind = relaxc_int;
@@ -88,7 +88,7 @@ std::optional<Word> Interpreter::Frame::binder(Word slot, const Word* here) cons
   return found;
 }
 
-Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions options)
+[[gnu::cold]] Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions options)
     : image_(std::move(image)),
       memory_(options.memory_limit, options.allocator),
       kernels_(std::move(options.pool), options.allocator),
@@ -113,7 +113,7 @@ Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions opti
   });
 }
 
-Interpreter::~Interpreter() = default;
+[[gnu::cold]] Interpreter::~Interpreter() = default;
 
 void Interpreter::begin() {
   if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");

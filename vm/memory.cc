@@ -43,8 +43,7 @@ AlignedBuffer try_allocate_aligned(int64_t bytes, const Allocator& allocator) no
 
 AlignedBuffer allocate_aligned(int64_t bytes) {
   AlignedBuffer buffer = try_allocate_aligned(bytes);
-  if (!buffer)
-    throw OutOfMemory(fmt::format("cannot allocate {} bytes, the limit is {}", bytes, max_allocation_bytes()));
+  if (!buffer) throw OutOfMemory(formatted("cannot allocate {} bytes, the limit is {}", bytes, max_allocation_bytes()));
   return buffer;
 }
 
@@ -127,7 +126,7 @@ struct MemoryPool::HandleAllocator {
 
 std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   if (bytes < 0 || bytes > state_->limit)
-    throw OutOfMemory(fmt::format("cannot allocate {} bytes, the limit is {}", bytes, state_->limit));
+    throw OutOfMemory(formatted("cannot allocate {} bytes, the limit is {}", bytes, state_->limit));
   int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
   State::IdleList released(&state_->nodes);
   AlignedBuffer memory;
@@ -140,8 +139,8 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
       block_bytes = block->bytes;
     } else {
       if (rounded > state_->limit - stats.live_bytes)
-        throw OutOfMemory(fmt::format("cannot allocate {} bytes: {} are in use, the limit is {}", bytes,
-                                      stats.live_bytes, state_->limit));
+        throw OutOfMemory(formatted("cannot allocate {} bytes: {} are in use, the limit is {}", bytes, stats.live_bytes,
+                                    state_->limit));
       // Idle blocks count toward the limit too, so blocks that would exceed it are freed.
       state_->evict(state_->limit - stats.live_bytes - rounded, released);
       ++stats.allocations;
@@ -159,7 +158,7 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
     std::lock_guard lock(state_->mutex);
     state_->stats.live_bytes -= block_bytes;
     throw OutOfMemory(
-        fmt::format("cannot allocate {} bytes: out of memory with {} in use", bytes, state_->stats.live_bytes));
+        formatted("cannot allocate {} bytes: out of memory with {} in use", bytes, state_->stats.live_bytes));
   }
   void* data = memory.get();
   // The deleter owns the block: if making the control block throws, the block is freed with it.

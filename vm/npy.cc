@@ -298,7 +298,7 @@ uint64_t bytes_of_npy(std::string_view begin, const std::string& name) {
 Tensor read_npy_bytes(std::string_view content, const std::string& path, std::optional<DType> expected,
                       NpyNotes* notes) {
   auto note = [&](const char* what) {
-    if (notes) notes->push_back(fmt::format("{}: {}", path, what));
+    if (notes) notes->push_back(formatted("{}: {}", path, what));
   };
   size_t data_begin = 0;
   const Header header = read_header(path, content, data_begin);
@@ -330,10 +330,10 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   size_t width = 0;
   std::string cells = dtype.is_string() ? wide_cells(tensor, width) : "";
   std::string descr = dtype.is_string()
-                          ? fmt::format("<U{}", width)
-                          : fmt::format("{}{}{}", dtype.bytes() == 1 ? '|' : '<', found->first, dtype.bytes());
-  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
-                                 joined(tensor.shape()), tensor.ndim() == 1 ? "," : "");
+                          ? formatted("<U{}", width)
+                          : formatted("{}{}{}", dtype.bytes() == 1 ? '|' : '<', found->first, dtype.bytes());
+  std::string dict = formatted("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                               joined(tensor.shape()), tensor.ndim() == 1 ? "," : "");
   // The data begins at a multiple of 64, after a newline.
   size_t total = (10 + dict.size() + 1 + 63) / 64 * 64;
   dict.append(total - 10 - dict.size() - 1, ' ').push_back('\n');

@@ -82,7 +82,7 @@ void OutputFile::open_direct(int descriptor) {
 template <class Make>
 static bool with_temporary_name(const std::string& target, std::string& name, const Make& make) {
   for (int attempt = 0; attempt < 100; ++attempt) {
-    name = fmt::format("{}.relaxc.{}.{}", folder_of(target), getpid(), attempt);
+    name = formatted("{}.relaxc.{}.{}", folder_of(target), getpid(), attempt);
     if (make(name.c_str())) return true;
     if (errno != EEXIST) break;
   }
@@ -90,7 +90,7 @@ static bool with_temporary_name(const std::string& target, std::string& name, co
   return false;
 }
 
-static std::string path_of_descriptor(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+static std::string path_of_descriptor(int descriptor) { return formatted("/proc/self/fd/{}", descriptor); }
 
 bool OutputFile::open_nameless(mode_t mode) {
   const std::string folder = folder_of(target_);

@@ -3,9 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "vm/bytecode.h"
@@ -20,7 +17,7 @@ namespace {
 [[noreturn]] void damaged(const std::string& how) { fail({}, "program section is damaged: {}", how); }
 
 // An archive visits the members of a struct in order. ByteWriter appends them to the bytes, ByteReader sets them from
-// the bytes: each struct's order is in one function transfer().
+// the bytes, FormatHash hashes them: each struct's order is in one function transfer().
 class ByteWriter {
  public:
   void raw(const void* data, size_t size) {
@@ -58,7 +55,7 @@ class ByteReader {
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   void raw(void* data, size_t size) {
-    if (size > bytes_.size()) damaged(fmt::format("{} bytes left, {} needed", bytes_.size(), size));
+    if (size > bytes_.size()) damaged(formatted("{} bytes left, {} needed", bytes_.size(), size));
     if (size != 0) std::memcpy(data, bytes_.data(), size);
     bytes_ = bytes_.subspan(size);
   }
@@ -68,7 +65,7 @@ class ByteReader {
   void enumerator(E& value, int limit, std::string_view what) {
     uint8_t byte;
     raw(&byte, 1);
-    if (byte >= limit) damaged(fmt::format("{} {} is unknown", what, byte));
+    if (byte >= limit) damaged(formatted("{} {} is unknown", what, byte));
     value = static_cast<E>(byte);
   }
   // Reads a number of items that take at least `item_bytes` each. It is never more than the remaining bytes can hold,
@@ -77,7 +74,7 @@ class ByteReader {
     int64_t value;
     integer(value);
     if (value < 0 || static_cast<uint64_t>(value) > bytes_.size() / item_bytes)
-      damaged(fmt::format("a count of {} does not fit the {} bytes left", value, bytes_.size()));
+      damaged(formatted("a count of {} does not fit the {} bytes left", value, bytes_.size()));
     return static_cast<size_t>(value);
   }
   template <class Container>
@@ -96,30 +93,56 @@ class ByteReader {
     if (has_value) item(value.emplace());
   }
   void expect_end() const {
-    if (!bytes_.empty()) damaged(fmt::format("{} bytes too many", bytes_.size()));
+    if (!bytes_.empty()) damaged(formatted("{} bytes too many", bytes_.size()));
   }
 
  private:
   std::span<const std::byte> bytes_;
 };
 
+// Hashes the bytes that ByteWriter would append, when relaxc is compiled.
+class FormatHash {
+ public:
+  constexpr void integer(const int64_t& value) { hash.number(value); }
+  constexpr void enumerator(const auto& value, int limit, std::string_view /*what*/) {
+    hash.number(static_cast<int64_t>(value) * 256 + limit);
+  }
+  constexpr void sized(const auto& values) {
+    hash.number(std::ssize(values));
+    for (const auto& value : values) hash.number(static_cast<int64_t>(value));
+  }
+  template <class Item>
+  constexpr void list(const auto& values, size_t item_bytes, Item item) {
+    hash.number(std::ssize(values) * 256 + static_cast<int64_t>(item_bytes));
+    for (const auto& value : values) item(value);
+  }
+  template <class Item>
+  constexpr void optional(const auto& value, Item item) {
+    hash.number(value.has_value());
+    if (value) item(*value);
+  }
+
+  ConstantHash hash;
+};
+
+constexpr void transfer(FormatHash& archive, DType dtype) { archive.integer(pack_dtype(dtype)); }
 void transfer(ByteWriter& out, DType dtype) { out.integer(pack_dtype(dtype)); }
 void transfer(ByteReader& in, DType& dtype) {
   int64_t word;
   in.integer(word);
   auto known = unpack_dtype(word);
-  if (!known) damaged(fmt::format("dtype {} is unknown", word));
+  if (!known) damaged(formatted("dtype {} is unknown", word));
   dtype = *known;
 }
 
 template <class Archive>
-void transfer_texts(Archive& archive, auto& texts) {
+constexpr void transfer_texts(Archive& archive, auto& texts) {
   archive.list(texts, 8, [&](auto& text) { archive.sized(text); });
 }
 
 template <class Archive>
-void transfer_values(Archive& archive, auto& infos, int depth = 0) {
-  if (depth > kMaxTupleDepth) damaged(fmt::format("a tuple type is nested more than {} deep", kMaxTupleDepth));
+constexpr void transfer_values(Archive& archive, auto& infos, int depth = 0) {
+  if (depth > kMaxTupleDepth) damaged(formatted("a tuple type is nested more than {} deep", kMaxTupleDepth));
   archive.list(infos, 20, [&](auto& info) {
     archive.sized(info.name);
     archive.enumerator(info.kind, kNumValueKinds, "value kind");
@@ -139,7 +162,7 @@ void transfer_values(Archive& archive, auto& infos, int depth = 0) {
 
 // Everything but metadata and constants.
 template <class Archive>
-void transfer_code(Archive& archive, auto& executable) {
+constexpr void transfer_code(Archive& archive, auto& executable) {
   archive.sized(executable.code);
   archive.list(executable.functions, 65, [&](auto& function) {
     archive.sized(function.name);
@@ -176,13 +199,12 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
   auto bytes = tensor_bytes(shape, dtype);
   int64_t available = std::ssize(weights);
   if (!bytes || offset < 0 || offset % kAlignment != 0 || offset > available || *bytes > available - offset)
-    damaged(fmt::format("a constant at offset {} does not fit the {} bytes of weights", offset, available));
+    damaged(formatted("a constant at offset {} does not fit the {} bytes of weights", offset, available));
   // Read-only by contract: no instruction writes to a constant.
   auto* data = const_cast<std::byte*>(weights.data() + offset);
   Tensor constant = Tensor::view(std::move(shape), dtype, data, owner);
   if (dtype.is_string() && !has_sound_strings(constant, available - offset))
-    damaged(
-        fmt::format("the strings of a constant at offset {} do not fit the {} bytes of weights", offset, available));
+    damaged(formatted("the strings of a constant at offset {} do not fit the {} bytes of weights", offset, available));
   return constant;
 }
 
@@ -202,24 +224,33 @@ void write_tables(ByteWriter& out, const Executable& executable) {
   }
 }
 
-// Returns the version with which the program section begins. It follows from the instruction set and from the bytes of
-// an executable with entries in all tables. Their values differ, so that exchanging two fields changes it, too.
-int64_t program_version() {
+// The tables of Executable that transfer_code visits.
+struct CodeTables {
+  std::vector<Function> functions;
+  std::vector<Word> code;
+  std::vector<KernelInfo> kernels;
+  std::vector<std::string> builtins, strings;
+};
+
+// The version with which the program section begins. It follows from the instruction set and from the bytes of tables
+// with entries everywhere. Their values differ, so that exchanging two fields changes it, too. What stands behind these
+// tables (write_tables) has a version of its own.
+constexpr int64_t kProgramVersion = [] {
+  constexpr int64_t kVersionOfRest = 1;
   ValueInfo field{"y", ValueKind::kInt, kInt32, std::vector<DimInfo>{{15, "m", 16, 17}}};
   ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n", 18, 19}}, {field}, true};
-  Executable one;
+  CodeTables one;
   one.functions = {{"main", true, {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
   one.code = {9};
   one.kernels = {{"symbol", "display name", KernelSource::kRegistry, 10, 11, "operations", {"accesses"}, "rule"}};
   one.builtins = {"builtin"};
   one.strings = {"string", "another"};
-  one.constants = {Tensor::empty({12}, kFloat32), Tensor::empty({13, 14}, kInt64)};
-  one.metadata = {{"key", "value"}};
-  ByteWriter out;
-  write_tables(out, one);
-  return static_cast<int64_t>(
-      XXH3_64bits_withSeed(out.bytes.data(), out.bytes.size(), hash_instructions(kInstructions)));
-}
+  FormatHash archive;
+  archive.integer(static_cast<int64_t>(hash_instructions(kInstructions)));
+  archive.integer(kVersionOfRest);
+  transfer_code(archive, one);
+  return static_cast<int64_t>(archive.hash.value());
+}();
 
 }  // namespace
 
@@ -234,7 +265,7 @@ WeightsLayout layout_weights(const Executable& executable) {
 
 std::vector<std::byte> serialize_program(const Executable& executable) {
   ByteWriter out;
-  out.integer(program_version());
+  out.integer(kProgramVersion);
   write_tables(out, executable);
   return std::move(out.bytes);
 }
@@ -246,14 +277,14 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
   ByteReader in(program);
   int64_t version;
   in.integer(version);
-  if (version != program_version()) fail({}, "program section is damaged or of another version of relaxc");
+  if (version != kProgramVersion) fail({}, "program section is damaged or of another version of relaxc");
   Executable executable;
   transfer_code(in, executable);
   for (const Function& function : executable.functions) {
     int64_t words = std::ssize(executable.code);
     if (function.code_begin < 0 || function.code_begin > function.code_end || function.code_end > words)
-      damaged(fmt::format("function '{}' has words {} to {} of {}", function.name, function.code_begin,
-                          function.code_end, words));
+      damaged(formatted("function '{}' has words {} to {} of {}", function.name, function.code_begin, function.code_end,
+                        words));
   }
   for (size_t left = in.count(16); left > 0; --left) {
     std::string key;

@@ -49,7 +49,7 @@ Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
   return tensor;
 }
 
-Tensor Tensor::copy_of(std::vector<int64_t> shape, DType dtype, const void* data) {
+[[gnu::cold]] Tensor Tensor::copy_of(std::vector<int64_t> shape, DType dtype, const void* data) {
   if (dtype.is_string()) {
     Tensor given = view(std::move(shape), dtype, const_cast<void*>(data), nullptr);
     std::shared_ptr<void> memory = vm::allocate_aligned(given.bytes());
@@ -85,7 +85,8 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
   return tensor;
 }
 
-Tensor Tensor::strings(std::vector<int64_t> shape, std::span<const std::string_view> values, const Allocate& allocate) {
+[[gnu::cold]] Tensor Tensor::strings(std::vector<int64_t> shape, std::span<const std::string_view> values,
+                                     const Allocate& allocate) {
   int64_t offsets = checked_tensor_bytes(shape, DType::string()), bytes = offsets;
   RELAXC_CHECK(offsets == (std::ssize(values) + 1) * 8, "{} strings for a shape of [{}]", values.size(), joined(shape));
   for (std::string_view value : values) bytes += std::ssize(value);
@@ -108,7 +109,7 @@ std::string_view Tensor::string(int64_t i) const {
   return {texts + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i])};
 }
 int64_t Tensor::bytes_of_strings() const { return (size_ + 1) * 8 + static_cast<const int64_t*>(data_)[size_]; }
-bool has_sound_strings(const Tensor& tensor, int64_t bytes) {
+[[gnu::cold]] bool has_sound_strings(const Tensor& tensor, int64_t bytes) {
   const auto* offsets = static_cast<const int64_t*>(tensor.raw());
   int64_t count = tensor.size() + 1;
   return count * 8 <= bytes && offsets[0] == 0 && std::is_sorted(offsets, offsets + count) &&
@@ -186,7 +187,7 @@ int64_t Tensor::as_int(int64_t i) const {
   return with_element(*this, i, [](const auto* element) { return static_cast<int64_t>(*element); });
 }
 
-void Tensor::set_double(int64_t i, double value) const {
+[[gnu::cold]] void Tensor::set_double(int64_t i, double value) const {
   check_element(*this, i);
   if (dtype_.is_bool()) return set_int(i, value != 0);
   if (dtype_.is_packed() && dtype_.is_float())
@@ -200,7 +201,7 @@ void Tensor::set_double(int64_t i, double value) const {
   with_element(*this, i, [value]<class T>(T* element) { *element = converted<T>(value); });
 }
 
-void Tensor::set_int(int64_t i, int64_t value) const {
+[[gnu::cold]] void Tensor::set_int(int64_t i, int64_t value) const {
   check_element(*this, i);
   if (is_narrow_float(dtype_)) return set_double(i, static_cast<double>(value));
   if (dtype_.is_bool()) value = value != 0;
@@ -319,8 +320,8 @@ std::vector<int64_t> indices_of(int64_t position, std::span<const int64_t> shape
   return indices;
 }
 
-std::string describe(const Tensor& tensor) {
-  return fmt::format("{}[{}]", to_string(tensor.dtype()), joined(tensor.shape()));
+[[gnu::cold]] std::string describe(const Tensor& tensor) {
+  return formatted("{}[{}]", to_string(tensor.dtype()), joined(tensor.shape()));
 }
 
 }  // namespace relaxc

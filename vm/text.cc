@@ -1,6 +1,5 @@
 #include "vm/text.h"
 
-#include <fmt/format.h>
 #include <wctype.h>
 
 #include <charconv>
@@ -97,7 +96,7 @@ std::string number_text(double value, DType dtype) {
   auto point = static_cast<size_t>(std::max(exponent, 0)) + 1;
   std::string result = negative ? "-" : "";
   if (exponent < -4 || exponent >= 16)
-    return result + fmt::format("{}{}{}e{:+03d}", digits[0], digits.size() > 1 ? "." : "", digits.substr(1), exponent);
+    return result + formatted("{}{}{}e{:+03d}", digits[0], digits.size() > 1 ? "." : "", digits.substr(1), exponent);
   if (exponent < 0) return result + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (digits.size() < point + 1) digits.resize(point + 1, '0');
   return result + digits.substr(0, point) + "." + digits.substr(point);

@@ -275,9 +275,9 @@ int32_t KernelRuntime::call_packed(std::string_view name, std::span<const relaxc
     result = packed_call_(name, args);
     return 0;
   } catch (const std::exception& error) {
-    report(fmt::format("{}: {}", name, error.what()), {});
+    report(formatted("{}: {}", name, error.what()), {});
   } catch (...) {  // of the host's own kind
-    report(fmt::format("{}: failed", name), {});
+    report(formatted("{}: failed", name), {});
   }
   return 1;
 }

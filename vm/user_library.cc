@@ -1,9 +1,7 @@
 #include "vm/user_library.h"
 
 #include <dlfcn.h>
-
-#include <filesystem>
-#include <map>
+#include <unistd.h>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -54,16 +52,20 @@ UserLibrary::~UserLibrary() {
 
 void* UserLibrary::find_symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
 
-void check_names(const UserLibraries& libraries) {
-  std::map<std::string_view, std::pair<const relaxc_kernel_row*, const UserLibrary*>> known;
-  for (const auto& library : libraries) {
-    for (const relaxc_kernel_row& row : library->rows()) {
-      const auto [entry, is_new] = known.try_emplace(row.name, &row, library.get());
-      const auto& [other, its_library] = entry->second;
-      if (!is_new && (other->kernel != row.kernel || other->packed != row.packed))
-        fail({}, "'{}' and '{}' both have a kernel '{}'; give one of them another name", printable(its_library->path()),
-             printable(library->path()), printable(row.name));
+// Throws where a row of the one library has a name of the other with another function.
+static void compare_names(const UserLibrary& one, const UserLibrary& other) {
+  for (const relaxc_kernel_row& row : one.rows()) {
+    for (const relaxc_kernel_row& second : other.rows()) {
+      if (std::string_view(row.name) == second.name && (row.kernel != second.kernel || row.packed != second.packed))
+        fail({}, "'{}' and '{}' both have a kernel '{}'; give one of them another name", printable(one.path()),
+             printable(other.path()), printable(row.name));
     }
+  }
+}
+
+void check_names(const UserLibraries& libraries) {
+  for (size_t i = 1; i < libraries.size(); ++i) {
+    for (size_t earlier = 0; earlier < i; ++earlier) compare_names(*libraries[earlier], *libraries[i]);
   }
 }
 
@@ -97,11 +99,11 @@ void add_libraries(const UserLibraries& libraries, Registry& registry) {
   }
 }
 
-static std::shared_ptr<const UserLibrary> open_needed(const std::filesystem::path& path, const std::string& artifact) {
-  const std::filesystem::path folder = std::filesystem::absolute(artifact).parent_path(), name = path.filename();
-  std::error_code ignored;
-  for (const auto& place : {folder / name, path}) {
-    if (std::filesystem::exists(place, ignored)) return UserLibrary::open(place, UserLibrary::Table::kOptional);
+static std::shared_ptr<const UserLibrary> open_needed(const std::string& path, const std::string& artifact) {
+  auto behind_slash = [](const std::string& text) { return text.rfind('/') + 1; };  // 0 where there is none
+  const std::string name = path.substr(behind_slash(path)), folder = artifact.substr(0, behind_slash(artifact));
+  for (const std::string& place : {(folder.empty() ? "./" : folder) + name, path}) {
+    if (access(place.c_str(), F_OK) == 0) return UserLibrary::open(place, UserLibrary::Table::kOptional);
   }
   try {
     return UserLibrary::open(name, UserLibrary::Table::kOptional);
@@ -110,13 +112,13 @@ static std::shared_ptr<const UserLibrary> open_needed(const std::filesystem::pat
          "library '{}', whose functions the model calls, is not found; it is looked for beside the artifact, then as "
          "'{}', where it was when the model was compiled, then in LD_LIBRARY_PATH and the system's folders; put it "
          "into one of these places, or compile the model with its object files (--link)",
-         printable(name.string()), printable(path.string()));
+         printable(name), printable(path));
   }
 }
 
 UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact) {
   UserLibraries result;
-  for (std::string_view name : parts_of(names, '\n')) result.push_back(open_needed(name, artifact));
+  for (std::string_view name : parts_of(names, '\n')) result.push_back(open_needed(std::string(name), artifact));
   return result;
 }
 

@@ -55,28 +55,28 @@ std::string describe(const Value& value) {
     case ValueKind::kTensor:
       return describe(value.tensor());
     case ValueKind::kShape:
-      return fmt::format("shape[{}]", joined(value.shape()));
+      return formatted("shape[{}]", joined(value.shape()));
     case ValueKind::kInt:
       return std::to_string(value.integer());
     case ValueKind::kDouble:
-      return fmt::format("{}", value.number());
+      return formatted("{}", value.number());
     case ValueKind::kString:
-      return fmt::format("'{}'", value.string());
+      return formatted("'{}'", value.string());
     case ValueKind::kStorage:
-      return fmt::format("storage of {} bytes", value.storage().bytes);
+      return formatted("storage of {} bytes", value.storage().bytes);
     case ValueKind::kClosure:
-      return fmt::format("function '{}'", value.closure().function->name);
+      return formatted("function '{}'", value.closure().function->name);
     case ValueKind::kSequence: {
       std::span<const Value> items = value.sequence().items.fields();
       constexpr size_t kShown = 8;
       std::string shown =
           joined(items.first(std::min(items.size(), kShown)), [](const Value& i) { return describe(i); });
-      return fmt::format("sequence of {}: [{}{}]", items.size(), shown, items.size() > kShown ? ", ..." : "");
+      return formatted("sequence of {}: [{}{}]", items.size(), shown, items.size() > kShown ? ", ..." : "");
     }
     case ValueKind::kMap:
-      return fmt::format("map from {} to {}", describe(value.map().keys()), describe(value.map().values()));
+      return formatted("map from {} to {}", describe(value.map().keys()), describe(value.map().values()));
     case ValueKind::kTuple:
-      return fmt::format("({})", joined(value.tuple().fields(), [](const Value& field) { return describe(field); }));
+      return formatted("({})", joined(value.tuple().fields(), [](const Value& field) { return describe(field); }));
   }
   return {};
 }

@@ -1,7 +1,5 @@
 #include "vm/verifier.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -54,13 +52,16 @@ class FunctionVerifier {
 
   // Returns false.
   template <class... Args>
-  bool report(fmt::format_string<Args...> format, Args&&... args) {
+  bool report(FormatString<Args...> pattern, const Args&... args) {
+    return report_pattern(pattern.text, format_arguments(args...));
+  }
+  bool report_pattern(std::string_view pattern, std::span<const FormatArgument> arguments) {
     ok_ = false;
     if (messages_.size() >= kMaxMessages) return false;
-    std::string place = fmt::format("function '{}'", function_.name);
+    std::string place = formatted("function '{}'", function_.name);
     if (current_ != nullptr)
-      place += fmt::format(", word {} ({})", current_->offset, info(current_->instruction.op).name);
-    messages_.push_back(fmt::format("{}: {}", place, fmt::format(format, std::forward<Args>(args)...)));
+      place += formatted(", word {} ({})", current_->offset, info(current_->instruction.op).name);
+    messages_.push_back(formatted("{}: {}", place, formatted_text(pattern, arguments)));
     return false;
   }
 
@@ -283,15 +284,15 @@ void verify_tables(const Executable& executable, std::vector<std::string>& messa
   std::set<std::string_view> names;
   for (const Function& function : executable.functions) {
     if (!names.insert(function.name).second)
-      messages.push_back(fmt::format("function '{}' is defined twice", function.name));
+      messages.push_back(formatted("function '{}' is defined twice", function.name));
   }
   for (const KernelInfo& kernel : executable.kernels) {
     if (kernel.source == KernelSource::kArtifact && !kernel.symbol.starts_with(kKernelPrefix))
-      messages.push_back(fmt::format("kernel symbol '{}' does not begin with '{}'", kernel.symbol, kKernelPrefix));
+      messages.push_back(formatted("kernel symbol '{}' does not begin with '{}'", kernel.symbol, kKernelPrefix));
     if (kernel.num_tensors < 0 || kernel.num_tensors > kMaxArguments || kernel.num_scalars < 0 ||
         kernel.num_scalars > kMaxArguments) {
-      messages.push_back(fmt::format("kernel '{}' has {} tensors and {} scalars, expected 0 to {}", kernel.symbol,
-                                     kernel.num_tensors, kernel.num_scalars, kMaxArguments));
+      messages.push_back(formatted("kernel '{}' has {} tensors and {} scalars, expected 0 to {}", kernel.symbol,
+                                   kernel.num_tensors, kernel.num_scalars, kMaxArguments));
     }
   }
 }

@@ -1,4 +1,4 @@
-"""Builds the wheel of the package with the two libraries of a build inside (./dev wheel), with the standard library only.
+"""Builds the wheel of the package with the libraries of a build inside (./dev wheel), with the standard library only.
 
 The wheel fits every Python 3 from 3.9 on x86-64 Linux. Its runtime needs the C++ library alone; the compiler in it needs
 the packages that the build linked: LLVM, ONNX, protobuf, fmt, zlib and zstd."""
@@ -15,7 +15,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIBRARIES = ("librelaxc.so.0", "librelaxc_compiler.so")
+LIBRARIES = ("librelaxc.so.0", "librelaxc_builtins.so", "librelaxc_compiler.so")
 METADATA = """Metadata-Version: 2.1
 Name: relaxc
 Version: {version}

@@ -1,6 +1,8 @@
 // oneDNN as a compiler for parts of a graph: convolutions, products, pools and softmax, with the biases, sums and
 // activations behind them, in float32 and in int8 (int8.cc). This file says which calls it takes, and makes the program
 // that runtime.cc reads.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "onednn.h"

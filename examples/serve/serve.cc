@@ -89,6 +89,16 @@ int bound_port(Server& server, int wanted) {
   return server.bind_to_port("127.0.0.1", wanted) ? wanted : -1;
 }
 
+// Returns false where no connection can be accepted any more, or the system refuses the threads that wait for answers.
+bool serve_until_stopped(Server& server) try {
+  if (server.listen_after_bind()) return true;  // it was stopped, and every connection has had its answer
+  fmt::print(stderr, "connections cannot be accepted any more\n");
+  return false;
+} catch (const std::system_error& error) {
+  fmt::print(stderr, "a thread for each connection cannot be started ({}); give fewer --connections\n", error.what());
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -113,10 +123,7 @@ int main(int argc, char** argv) try {
     while (!server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // stop() needs that
     server.stop();
   });
-  if (!server.listen_after_bind()) {  // true when it was stopped, and every connection has had its answer
-    fmt::print(stderr, "connections cannot be accepted any more\n");
-    std::_Exit(1);  // the other thread waits for a signal
-  }
+  if (!serve_until_stopped(server)) std::_Exit(1);  // the other thread waits for a signal
   ending.join();
   batcher.finish();
   fmt::print("{}\n", in_words(batcher.counts()));

@@ -1,5 +1,7 @@
 // Walks a graph and its subgraphs and builds the graph function.
 #pragma once
+#include <fmt/format.h>
+
 #include <set>
 
 #include "frontend/onnx/model_file.h"

@@ -1,5 +1,6 @@
 // The view that a converter has of one ONNX node: inputs, attributes, the opset, and the means to build.
 #pragma once
+#include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
 #include "ir/arith.h"
@@ -70,12 +71,12 @@ class Node {
   const Span& span() const { return span_; }
   int64_t opset() const { return opset_; }
   template <class... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    relaxc::fail(span_, format, std::forward<Args>(args)...);
+  [[noreturn]] void fail(FormatString<Args...> pattern, const Args&... args) const {
+    relaxc::fail(span_, pattern, args...);
   }
   template <class... Args>
-  [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
-    relaxc::fail_unsupported(span_, format, std::forward<Args>(args)...);
+  [[noreturn]] void unsupported(FormatString<Args...> pattern, const Args&... args) const {
+    relaxc::fail_unsupported(span_, pattern, args...);
   }
 
   // Says that `what`, which operand's dims tell, decides the rank of the result, and how to give it: `dims` is an

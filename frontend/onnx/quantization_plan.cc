@@ -1,5 +1,7 @@
 #include "frontend/onnx/quantization_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

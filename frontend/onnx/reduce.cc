@@ -1,5 +1,7 @@
 #include "frontend/onnx/reduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

@@ -4,7 +4,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "vm/error.h"
-#include "vm/regex.h"
+#include "builtins/regex.h"
 
 namespace relaxc::onnx_import {
 

@@ -1,5 +1,7 @@
 // Tokens of the text format: Python's lexical rules (indentation, implicit line joining, comments, strings, numbers).
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -63,9 +65,9 @@ class Lexer {
   std::string_view rest_of_line() const { return text_.substr(position_, text_.find('\n', position_) - position_); }
   void push(TokenKind kind, size_t length);
   template <class... Args>
-  void error(fmt::format_string<Args...> format, Args&&... args) {
+  void error(FormatString<Args...> pattern, const Args&... args) {
     mark_broken(line_);
-    diagnostics_.error(source_.span({line_, column_, 1}), format, std::forward<Args>(args)...);
+    diagnostics_.error(source_.span({line_, column_, 1}), pattern, args...);
   }
   void end_line();
   void skip_blanks();

@@ -1,5 +1,7 @@
 // The reader's state, shared by its parts; README.md says which file reads what. Internal to ir/text/.
 #pragma once
+#include <fmt/format.h>
+
 #include <set>
 
 #include "ir/builder.h"

@@ -1,6 +1,8 @@
 // The printer's state, shared by its parts: types and expressions (print_expr.cc), tensor programs
 // (print_prim_func.cc), graph functions and modules (print_function.cc). Internal to ir/text/.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/text/names.h"

@@ -1,5 +1,7 @@
 // The syntax tree of the text format: the subset of Python's grammar in which modules are written, without meaning.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>

@@ -1,4 +1,6 @@
 // Functions of topi on arrays that are made of operators of the graph: what topi.strided_slice(...) is in terms of R.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <ranges>

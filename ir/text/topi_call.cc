@@ -1,6 +1,8 @@
 // What functions of topi ask of their calls.
 #include "ir/text/topi_call.h"
 
+#include <fmt/format.h>
+
 #include <ranges>
 
 namespace relaxc::text {

@@ -1,4 +1,6 @@
 // Functions of topi that move elements, such as topi.nn.space_to_batch_nd(...), in terms of R.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,7 @@
 // Functions of topi.nn that are made of operators of the graph: what topi.nn.depthwise_conv2d_nchw(...) is in terms of
 // R.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>

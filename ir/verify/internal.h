@@ -1,5 +1,7 @@
 // The parts of the verifier. Internal to ir/verify/.
 #pragma once
+#include <fmt/format.h>
+
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "support/temporarily.h"
@@ -20,12 +22,12 @@ class ScopedVerifier {
 
   // A node without a span is reported at the place of the statement around it.
   template <class... Args>
-  void error(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    diagnostics_.error(span ? span : place_, format, std::forward<Args>(args)...);
+  void error(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+    diagnostics_.error(span ? span : place_, pattern, args...);
   }
   template <class... Args>
-  void warning(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    diagnostics_.warning(span ? span : place_, format, std::forward<Args>(args)...);
+  void warning(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+    diagnostics_.warning(span ? span : place_, pattern, args...);
   }
 
   void define(const VarRef& var) {

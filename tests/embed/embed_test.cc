@@ -70,8 +70,24 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
 
   // The runtime needs neither the compiler nor what the compiler needs.
   std::string libraries = must_run({"ldd", project + "/serve"});
-  CHECK(contains(libraries, "libfmt"));
-  for (const char* name : {"LLVM", "protobuf", "onnx"}) CHECK_FALSE(contains(libraries, name));
+  for (const char* name : {"LLVM", "protobuf", "onnx", "fmt"}) CHECK_FALSE(contains(libraries, name));
+}
+
+// What docs/deploy.md and README.md say.
+TEST_CASE("the runtime stays small", "[embed]") {
+  if (std::string_view(RELAXC_BUILD_TYPE) != "Release" || !std::string_view(RELAXC_CXX_FLAGS).empty()) return;
+  const std::string build = RELAXC_BINARY_DIR, folder = build + "/sizes";
+  fs::create_directories(folder);
+  must_run({"sh", "-c",
+            fmt::format("c++ -std=c++20 -O2 -I{1}/public {0}/examples/embed/serve.cc -o {2}/serve {1}/librelaxc_rt.a "
+                        "-Wl,--gc-sections -pthread -ldl",
+                        RELAXC_SOURCE_DIR, build, folder)});
+  auto stripped_size = [&](const std::string& file) {
+    must_run({"strip", "-o", folder + "/stripped", file});
+    return fs::file_size(folder + "/stripped");
+  };
+  CHECK(stripped_size(folder + "/serve") <= 310'000);
+  CHECK(stripped_size(build + "/librelaxc.so") <= 330'000);
 }
 
 TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {

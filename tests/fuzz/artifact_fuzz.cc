@@ -182,6 +182,12 @@ void mutate_function(Executable& executable, Random& random) {
   }
 }
 
+const Builtin& any_builtin(size_t number) {
+  const auto [own, more] = builtins();
+  number %= own.size() + more.size();
+  return number < own.size() ? own[number] : more[number - own.size()];
+}
+
 void mutate_tables(Executable& executable, Random& random) {
   switch (random() % 5) {
     case 0:
@@ -190,7 +196,7 @@ void mutate_tables(Executable& executable, Random& random) {
     case 1:
       if (!executable.builtins.empty()) {
         executable.builtins[random() % executable.builtins.size()] =
-            std::string(builtins()[random() % builtins().size()].name);
+            std::string(any_builtin(random()).name);
       }
       return;
     case 2:

@@ -1,5 +1,7 @@
 #include "tir/analysis/iter_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ranges>
 #include <span>

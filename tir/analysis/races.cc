@@ -1,5 +1,7 @@
 #include "tir/analysis/races.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/arith.h"

@@ -1,5 +1,7 @@
 #include "tir/analysis/windows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 

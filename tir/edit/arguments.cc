@@ -1,5 +1,7 @@
 #include "tir/edit/arguments.h"
 
+#include <fmt/format.h>
+
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 

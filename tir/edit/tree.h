@@ -1,6 +1,8 @@
 // A tensor program as a tree of loops and blocks that schedule primitives edit in place. Loops and blocks keep their
 // identity while they move, so that what is known about them (handles, facts) stays valid without searching.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 

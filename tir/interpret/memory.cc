@@ -1,4 +1,6 @@
 // Buffers of the interpreter: elements in memory, index checks, allocation.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

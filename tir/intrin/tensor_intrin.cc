@@ -1,5 +1,7 @@
 #include "tir/intrin/tensor_intrin.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
 #include "ir/arith.h"

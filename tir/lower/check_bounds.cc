@@ -3,6 +3,8 @@
 // one side of tir.if_then_else is tested only if that side is evaluated. Both sides of a select are tested, since both
 // are evaluated. This step runs on blocks, so that messages name the buffers, dims and axes of the program as it was
 // written. Once the axes are known to be in their domains, most accesses inside of the block are proven.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/op_names.h"

@@ -1,5 +1,7 @@
 // Tensors that programs get are dense, row-major and begin at their first element. So a variable that stands for a
 // stride or an offset of a param has a known value, and any other stride or offset is a condition on the caller.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/intrinsics.h"

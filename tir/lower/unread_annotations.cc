@@ -1,4 +1,6 @@
 // What somebody wrote in a module and nothing reads: a warning for each name. No annotation is ignored in silence.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <fmt/format.h>
+
 #include "tir/edit/index_maps.h"
 #include "tir/primitives/primitive.h"
 

@@ -36,9 +36,10 @@ class Options:
 
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
                  dims: Mapping[str, int] | None = None,
-                 dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Sequence[Path] = (), jobs: int = 0,
-                 opt_level: int = 0, winograd_error: float = 2, precision: str | None = None,
-                 cache: Path | None = None, log: Callable[[str], None] | None = None,
+                 dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None,
+                 kernels: Path | Sequence[Path] = (), jobs: int = 0, opt_level: int = 0, winograd_error: float = 2,
+                 precision: str | None = None, cache: Path | None = None,
+                 log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         if jobs < 0:
             raise UsageError(f"jobs is {jobs}, expected 0 (all cores) or more")
@@ -50,11 +51,11 @@ class Options:
                                  ('{"batch": 1}' if option == "dims" else '{"batch": (1, 64)}'))
         for name in set(dims or ()) & set(dim_ranges or ()):
             raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
-        kernels = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
-        dims = {name: operator.index(value) for name, value in (dims or {}).items()}
-        for name, value in dims.items():
-            if not 0 <= value < 2**63:
-                raise UsageError(f"dim {name!r} is {value}, expected a number from 0 to 2**63 - 1")
+        files = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
+        sizes = {name: operator.index(size) for name, size in (dims or {}).items()}
+        for name, size in sizes.items():
+            if not 0 <= size < 2**63:
+                raise UsageError(f"dim {name!r} is {size}, expected a number from 0 to 2**63 - 1")
         ranges = {name: _range(name, ends) for name, ends in (dim_ranges or {}).items()}
         self._cancelled = c.c_int32(0)
         self._log, self._messages = log, []  # type: ignore[var-annotated]
@@ -64,15 +65,15 @@ class Options:
         options.size = c.sizeof(options)
         options.target, options.passes = encoded(target), encoded(passes)
         options.function, options.cache = encoded(function), encoded(cache)
-        options.dim_names = (c.c_char_p * len(dims))(*[encoded(name) for name in dims])
-        options.dim_values = (c.c_int64 * len(dims))(*dims.values())
-        options.num_dims = len(dims)
+        options.dim_names = (c.c_char_p * len(sizes))(*[encoded(name) for name in sizes])
+        options.dim_values = (c.c_int64 * len(sizes))(*sizes.values())
+        options.num_dims = len(sizes)
         options.range_names = (c.c_char_p * len(ranges))(*[encoded(name) for name in ranges])
         options.range_least = (c.c_int64 * len(ranges))(*[least for least, _ in ranges.values()])
         options.range_most = (c.c_int64 * len(ranges))(*[most for _, most in ranges.values()])
         options.num_ranges = len(ranges)
-        options.kernels = (c.c_char_p * len(kernels))(*[encoded(path) for path in kernels])
-        options.num_kernels = len(kernels)
+        options.kernels = (c.c_char_p * len(files))(*[encoded(path) for path in files])
+        options.num_kernels = len(files)
         options.num_threads, options.opt_level = jobs, opt_level
         options.winograd_error = winograd_error or -1  # 0 is the default in C
         options.precision = encoded(precision)
@@ -114,10 +115,10 @@ class Options:
 
     def _call(self, function: Any, arguments: Sequence[Any]) -> int:
         if get_ident() != _interrupt.main_thread:
-            return function(*arguments)
+            return int(function(*arguments))
         _interrupt.push(self)
         try:
-            status = function(*arguments)
+            status = int(function(*arguments))
         finally:
             _interrupt.pop()
         if status == _library.CANCELLED and self._error is None and _interrupt.was_late(self):

@@ -5,14 +5,14 @@ tensor of elements of 2 or 4 bits, of which several share a byte, is an int8 or 
 float4_e2m1fn is ml_dtypes' dtype or uint8 with its codes."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._library import STRING_CODE, DataType
 
 try:
-    import ml_dtypes as _extra
+    import ml_dtypes as _extra  # type: ignore[import]
 except ImportError:
     _extra = None
 
@@ -64,7 +64,7 @@ class Code(NamedTuple):
         return least, least + (1 << self.bits) - 1
 
     @property
-    def numpy(self) -> np.dtype:
+    def numpy(self) -> np.dtype[Any]:
         """The dtype of NumPy arrays of it."""
         if self not in _TO_NUMPY:
             raise TypeError(f"DLPack's dtype of code {self.code} with {self.bits} bits has no NumPy dtype")
@@ -75,11 +75,11 @@ def code_of(dtype: DataType) -> Code:
     return Code(dtype.code, dtype.bits)
 
 
-def _other(name: str | None, without: type) -> np.dtype:
+def _other(name: str | None, without: type) -> np.dtype[Any]:
     return np.dtype(getattr(_extra, name or "", without))
 
 
-_TO_NUMPY: dict[Code, np.dtype] = {Code(*code): _other(*names) for code, names in _OTHERS.items()}
+_TO_NUMPY: dict[Code, np.dtype[Any]] = {Code(*code): _other(*names) for code, names in _OTHERS.items()}
 _TO_NUMPY[Code(BOOL, 8)] = np.dtype(np.bool_)
 _TO_NUMPY[Code(STRING_CODE, 64)] = np.dtype(object)
 for _kind, _bits in (("i", (8, 16, 32, 64)), ("u", (8, 16, 32, 64)), ("f", (16, 32, 64)), ("c", (64, 128))):
@@ -88,7 +88,7 @@ for _kind, _bits in (("i", (8, 16, 32, 64)), ("u", (8, 16, 32, 64)), ("f", (16, 
 _FROM_EXTRA = {dtype: code for code, dtype in _TO_NUMPY.items() if dtype.kind == "V"}
 
 
-def code_for(dtype: np.dtype, declared: Code | None) -> Code | None:
+def code_for(dtype: np.dtype[Any], declared: Code | None) -> Code | None:
     """Returns the code of an array's elements, None if there is none. Bits of a declared dtype that NumPy lacks count as
     that dtype."""
     if declared is not None and declared in _TO_NUMPY and (declared.code, declared.bits) in _OTHERS:
@@ -100,22 +100,25 @@ def code_for(dtype: np.dtype, declared: Code | None) -> Code | None:
     return None if kind is None else Code(kind, dtype.itemsize * 8)
 
 
-def packed(array: np.ndarray, bits: int) -> np.ndarray:
+def packed(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     """Returns bytes of several elements of so many bits each, the first in the lowest bits."""
     per_byte = 8 // bits
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
     flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)
-    return np.bitwise_or.reduce(flat << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1, dtype=np.uint8)
+    result: np.ndarray[Any, Any] = np.bitwise_or.reduce(flat << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1,
+                                                              dtype=np.uint8)
+    return result
 
 
-def unpacked(data: np.ndarray, shape: tuple[int, ...], code: Code) -> np.ndarray:
+def unpacked(data: np.ndarray[Any, Any], shape: tuple[int, ...], code: Code) -> np.ndarray[Any, Any]:
     """Returns the elements of such bytes, one to a byte."""
     shifts = np.arange(8 // code.bits, dtype=np.uint8) * code.bits
     flat = ((data[:, None] >> shifts) & ((1 << code.bits) - 1)).astype(np.uint8).reshape(-1)
     if code.code == INT:
         sign = np.uint8(1 << (code.bits - 1))
         flat = (flat ^ sign) - sign  # extends the sign bit; wraps
-    return flat[:element_count(shape)].reshape(shape).view(code.numpy)
+    result: np.ndarray[Any, Any] = flat[:element_count(shape)].reshape(shape).view(code.numpy)
+    return result
 
 
 def element_count(shape: tuple[int, ...]) -> int:

@@ -27,7 +27,7 @@ _run_into, _run = lib.run_into, lib.run
 class Session:
     """The state of one caller; one thread at a time uses it."""
 
-    def __init__(self, program: Program, function: bytes, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo],
+    def __init__(self, program: Program, function: bytes | None, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo],
                  threads: int, memory_limit: int) -> None:
         self.handle: int | None = None
         options = _library.SessionOptions(c.sizeof(_library.SessionOptions), threads, memory_limit)
@@ -41,7 +41,7 @@ class Session:
         self._places = [Slot(self._out[i], info.code, f"output '{info.name}'") for i, info in enumerate(outputs)]
         # The arrays of the results, where the shapes of the inputs tell theirs: tensor of the call, shape, dtype.
         self._shapes: list[tuple[int, ...]] | None = None  # of the inputs to which _known belongs
-        self._known: list[tuple[Tensor, tuple[int, ...], np.dtype]] | None = None
+        self._known: list[tuple[Tensor, tuple[int, ...], np.dtype[Any]]] | None = None
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):
@@ -50,14 +50,14 @@ class Session:
     def cancel(self) -> None:
         lib.session_cancel(self.handle)
 
-    def run(self, arrays: Sequence[Any]) -> list[np.ndarray]:
+    def run(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         """Runs on arrays, as many as there are inputs."""
         is_other = False
         try:
             for slot, array in zip(self._slots, arrays):
                 if type(array) is _ndarray and array.shape == slot.shape and array.dtype is slot.dtype:
                     try:
-                        slot.tensor.data = _address_of(_byte_at(array))
+                        slot.tensor.data = _address_of(_byte_at(array))  # type: ignore[arg-type]
                         continue
                     except (TypeError, ValueError):  # not dense, read-only, or empty
                         if array.flags.c_contiguous:
@@ -73,7 +73,7 @@ class Session:
             results = []
             for tensor, shape, dtype in self._known:
                 result = _empty(shape, dtype)
-                tensor.data = _address_of(_byte_at(result))
+                tensor.data = _address_of(_byte_at(result))  # type: ignore[arg-type]
                 results.append(result)
             self._call(_run_into, self._out, len(self._out))
             return results
@@ -121,7 +121,7 @@ class Session:
             run(values)
             return calls, time.perf_counter_ns() - start
         finally:
-            lib.session_profile(self.handle, _library.Profiler(), None)
+            lib.session_profile(self.handle, _library.Profiler(), None)  # type: ignore[call-overload]
 
     def memory(self) -> _library.MemoryStats:
         stats = _library.MemoryStats()
@@ -160,7 +160,7 @@ class Session:
             self._shapes, self._known = None, self._known_results(shapes)
             self._shapes = shapes
 
-    def _known_results(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, tuple[int, ...], np.dtype]] | None:
+    def _known_results(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, tuple[int, ...], np.dtype[Any]]] | None:
         """Returns the results' shapes and dtypes where they are small and follow from the inputs', and points the
         tensors of the call at them."""
         symbols: dict[str, int] = {}
@@ -168,16 +168,19 @@ class Session:
             if info.shape is None or len(info.shape) != len(dims):
                 continue
             symbols.update((stated, dim) for stated, dim in zip(info.shape, dims) if isinstance(stated, str))
-        known, size = [], 0
+        known: list[tuple[Tensor, tuple[int, ...], np.dtype[Any]]] = []
+        total = 0
         for place, info in zip(self._places, self._outputs):
             if info.shape is None or info.code is None or info.code.is_packed or info.code.numpy.kind == "V":
                 return None
-            dims = [symbols.get(dim, -1) if isinstance(dim, str) else dim for dim in info.shape]
-            if any(dim <= 0 for dim in dims):
+            sizes = tuple(symbols.get(dim, -1) if isinstance(dim, str) else dim for dim in info.shape)
+            if any(size <= 0 for size in sizes):
                 return None
-            result = _ndarray(tuple(dims), info.code.numpy) if np.prod(dims, dtype=np.float64) <= _SMALL else None
-            size += _SMALL + 1 if result is None else result.nbytes
-            if size > _SMALL:
+            if np.prod(sizes, dtype=np.float64) > _SMALL:
+                return None
+            result: np.ndarray[Any, Any] = _ndarray(sizes, info.code.numpy)
+            total += result.nbytes
+            if total > _SMALL:
                 return None
             place.lend(result)
             place.release()

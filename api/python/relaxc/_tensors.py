@@ -18,7 +18,7 @@ _capsule_pointer = c.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
 
 
-def as_array(value: Any, declared: Code | None) -> np.ndarray:
+def as_array(value: Any, declared: Code | None) -> np.ndarray[Any, Any]:
     """Returns what NumPy makes of a value; lists and numbers become the declared dtype."""
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array_interface__"):
         array = np.asarray(value)
@@ -31,7 +31,7 @@ def as_array(value: Any, declared: Code | None) -> np.ndarray:
     return array
 
 
-def _from_numbers(value: Any, declared: Code) -> np.ndarray:
+def _from_numbers(value: Any, declared: Code) -> np.ndarray[Any, Any]:
     dtype = declared.numpy
     if declared.is_bits:
         raise TypeError(f"NumPy does not have the dtype: install the package ml_dtypes, or give the bits as an array of "
@@ -59,7 +59,7 @@ class Slot:
         self.tensor, self.declared, self.name = tensor, declared, name
         tensor.device_type = _CPU
         self.shape: tuple[int, ...] | None = None  # of a dense array of NumPy, else None
-        self.dtype: np.dtype | None = None
+        self.dtype: np.dtype[Any] | None = None
         self.code: Code | None = None
         self._dims: Any = None
         self._keep: Any = None
@@ -148,7 +148,7 @@ class _Memory:
             self._delete(self._address)
 
 
-def take(address: int, read_only: bool = False) -> np.ndarray:
+def take(address: int, read_only: bool = False) -> np.ndarray[Any, Any]:
     """Returns the DLManagedTensor at an address as an array that owns it."""
     managed = ManagedTensor.from_address(address)
     tensor = managed.tensor

@@ -115,7 +115,7 @@ def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
     return _made(lib.any_tensor, slot.tensor)
 
 
-def _strings(array: np.ndarray, name: str) -> Handle:
+def _strings(array: np.ndarray[Any, Any], name: str) -> Handle:
     items = array.reshape(-1).tolist()
     if not all(isinstance(item, (str, bytes)) for item in items):
         raise UsageError(f"{name} has elements that are not strings")
@@ -164,7 +164,7 @@ def _shape(value: Handle) -> tuple[tuple[int, ...], int]:
     return tuple(dims[:rank.value]), dtype.code
 
 
-def _array(value: Handle) -> np.ndarray:
+def _array(value: Handle) -> np.ndarray[Any, Any]:
     shape, code = _shape(value)
     if code != _library.STRING_CODE:
         address = c.c_void_p()

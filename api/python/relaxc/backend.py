@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 import numpy as np
-import onnx
-import onnx.backend.base
+import onnx  # type: ignore[import]
+import onnx.backend.base  # type: ignore[import]
 from onnx import helper
 
 from . import Model, compile
@@ -15,7 +15,7 @@ from . import Model, compile
 __all__ = ["Backend", "BackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
 
-class BackendRep(onnx.backend.base.BackendRep):
+class BackendRep(onnx.backend.base.BackendRep):  # type: ignore[misc]
     """A compiled model."""
 
     def __init__(self, model: Model) -> None:
@@ -32,7 +32,7 @@ class BackendRep(onnx.backend.base.BackendRep):
         return tuple(self.model.run(dict(zip(names, values))).values())
 
 
-class Backend(onnx.backend.base.Backend):
+class Backend(onnx.backend.base.Backend):  # type: ignore[misc]
     """Compiles and runs ONNX models on the processor ("CPU")."""
 
     @classmethod
@@ -49,7 +49,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def run_node(cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU",
-                 outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
+                 outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
                  **kwargs: Any) -> tuple[Any, ...]:
         """Runs one node on arrays, those of its inputs that have a name, in order. `opset_version` is that of the
         node's operators; the package's newest by default."""
@@ -72,10 +72,10 @@ class Backend(onnx.backend.base.Backend):
         return device.split(":")[0] == "CPU"
 
 
-def _element_type(array: np.ndarray) -> int:
+def _element_type(array: np.ndarray[Any, Any]) -> int:
     if array.dtype.kind in "USO":
-        return onnx.TensorProto.STRING
-    return onnx.mapping.NP_TYPE_TO_TENSOR_TYPE[array.dtype]
+        return int(onnx.TensorProto.STRING)
+    return int(onnx.mapping.NP_TYPE_TO_TENSOR_TYPE[array.dtype])
 
 
 is_compatible = Backend.is_compatible

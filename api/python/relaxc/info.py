@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class ValueInfo:
     """The whole type as text, such as "float32[batch, 3, 224, 224]"."""
     kind: str
     """"tensor", "shape", "int", "double", "string", "tuple", "sequence" or "map"; "none": any."""
-    dtype: np.dtype | None
+    dtype: np.dtype[Any] | None
     """The dtype of its NumPy arrays; None where it is any or the value is not a tensor."""
     dtype_name: str
     """The dtype as relaxc names it: "float32", "bfloat16", "int4", "string"; "" where it is any."""

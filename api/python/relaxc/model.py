@@ -26,12 +26,12 @@ class Program:
         raise TypeError("a Model cannot be pickled: save() it, and load() the artifact in the other process")
 
 
-class Results(tuple):
+class Results(tuple):  # type: ignore[type-arg]
     """The results of a model that has several: a tuple whose items can be asked for by name too, as `y["scores"]`."""
 
     names: tuple[str, ...]
 
-    def __getitem__(self, key):  # type: ignore[no-untyped-def, override]
+    def __getitem__(self, key):  # type: ignore[no-untyped-def]
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.names:
@@ -83,9 +83,8 @@ class Model:
                 new ones. Shapes and dtypes must be those of the results.
         Returns: the array of the only output, else a `Results` tuple. With `out`, the arrays of it.
         Raises: RunError where an input does not fit, UsageError for wrong names or counts, Cancelled."""
-        if named or len(args) != self._count:
-            args = self._bound(args, named)
-        results = self._run(args, out)
+        values = self._bound(args, named) if named or len(args) != self._count else args
+        results = self._run(values, out)
         return results[0] if len(results) == 1 else self._named(results)
 
     def run(self, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
@@ -160,7 +159,7 @@ class Model:
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        return self._program.__reduce_ex__(protocol)
+        self._program.__reduce_ex__(protocol)
 
     def _session(self) -> Session:
         try:

@@ -42,7 +42,7 @@ class Profile(Sequence[KernelCall]):
     def __len__(self) -> int:
         return len(self.calls)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self.calls[index]
 
     def __iter__(self) -> Iterator[KernelCall]:
@@ -53,9 +53,8 @@ class Profile(Sequence[KernelCall]):
         table: dict[tuple[str, str], tuple[int, int, float | None]] = {}
         for call in self.calls:
             count, time, operations = table.get((call.kernel, call.node), (0, 0, 0.0))
-            known = operations is not None and call.operations is not None
-            table[call.kernel, call.node] = (count + 1, time + call.duration_ns,
-                                             operations + call.operations if known else None)
+            of_both = None if operations is None or call.operations is None else operations + call.operations
+            table[call.kernel, call.node] = (count + 1, time + call.duration_ns, of_both)
         rows = [(kernel, node, *figures) for (kernel, node), figures in table.items()]
         return sorted(rows, key=lambda row: -row[3])
 

@@ -1,4 +1,4 @@
-// The builtins of sequences, optionals and maps. Internal to vm/.
+// The builtins of sequences, optionals and maps.
 #pragma once
 #include "vm/builtins.h"
 #include "vm/error.h"
@@ -10,10 +10,6 @@ using Arguments = std::span<const Value>;
 // (value, context, form, dims...): throws where the value does not have the form (form_of_type in
 // codegen/bytecode_scalars.cc): letters S (sequence of) and O (none, or), then "tensor DTYPE RANK", "map KEY DTYPE
 // RANK" or "any". The dims, of which -1 is any, are those of the tensors.
-// A value without the form that its place has. The message names the place, and needs no name of a builtin.
-struct FormError : RuntimeError {
-  using RuntimeError::RuntimeError;
-};
 Value check_form(BuiltinContext&, Arguments);
 
 Value sequence_make(BuiltinContext&, Arguments);

@@ -1,5 +1,5 @@
 // The builtins that modules call after TVM has lowered their shapes (VMShapeLower): symbolic dims are in a tensor of
-// int64, the shape heap, and types are tested by calls. Internal to vm/.
+// int64, the shape heap, and types are tested by calls.
 #pragma once
 #include "vm/builtins.h"
 

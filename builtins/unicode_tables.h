@@ -1,4 +1,4 @@
-// The tables that vm/unicode_tables.py writes.
+// The tables that builtins/unicode_tables.py writes.
 #pragma once
 #include <cstdint>
 #include <span>

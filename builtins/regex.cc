@@ -1,6 +1,6 @@
 // Patterns in the syntax of RE2 become steps of an automaton. What RE2 refuses is refused: back references, looks
 // around.
-#include "vm/regex.h"
+#include "builtins/regex.h"
 
 #include <algorithm>
 #include <map>

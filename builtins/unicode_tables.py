@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes vm/unicode_tables.cc from the files of Debian's package unicode-data: vm/unicode_tables.py [FOLDER].
+"""Writes builtins/unicode_tables.cc from the files of Debian's package unicode-data: builtins/unicode_tables.py [FOLDER].
 
 All numbers are varints: seven bits a byte, the low ones first, the highest bit set if more follow. Categories and
 scripts are runs of characters in order, from 0 on: (length - 1) * number of names + place of the name, so that short
@@ -98,9 +98,9 @@ def main():
     version = re.search(r"Scripts-(\S+)\.txt", (FOLDER / "Scripts.txt").read_text("utf-8"))[1]
     (category_names, category_runs), (script_names, script_runs) = categories(), scripts()
     parts = [
-        f"// Categories, scripts and case foldings of Unicode {version}. Written by vm/unicode_tables.py, which says what the\n"
+        f"// Categories, scripts and case foldings of Unicode {version}. Written by builtins/unicode_tables.py, which says what the\n"
         "// numbers mean. A table is one file, however long.\n",
-        '#include "vm/unicode_tables.h"\n\nnamespace relaxc::vm::unicode_tables {\n\n// clang-format off',
+        '#include "builtins/unicode_tables.h"\n\nnamespace relaxc::vm::unicode_tables {\n\n// clang-format off',
         text("kCategoryNames", category_names),
         text("kScriptNames", script_names),
         array("kCategoryBytes", category_runs) + "const std::span<const uint8_t> kCategories = kCategoryBytes;\n",

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "vm/unicode.h"
+#include "builtins/unicode.h"
 
 namespace relaxc::vm {
 

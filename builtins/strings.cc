@@ -1,4 +1,4 @@
-#include "vm/strings.h"
+#include "builtins/strings.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "builtins/regex.h"
 #include "support/joined.h"
 #include "support/printable.h"
 #include "vm/error.h"
-#include "vm/regex.h"
 #include "vm/text.h"
 
 namespace relaxc::vm::strings {
@@ -36,7 +36,7 @@ std::vector<std::string_view> list_of(const Tensor& strings) {
   for (int64_t i = 0; i < strings.size(); ++i) result.push_back(strings.string(i));
   return result;
 }
-std::string quoted(std::string_view text) { return fmt::format("'{}'", printable(std::string(text))); }
+std::string quoted(std::string_view text) { return formatted("'{}'", printable(std::string(text))); }
 
 // White space as Python's str.split has it.
 bool is_space(uint32_t c) {

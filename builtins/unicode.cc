@@ -1,9 +1,9 @@
-#include "vm/unicode.h"
+#include "builtins/unicode.h"
 
 #include <algorithm>
 #include <span>
 
-#include "vm/unicode_tables.h"
+#include "builtins/unicode_tables.h"
 
 namespace relaxc::vm {
 

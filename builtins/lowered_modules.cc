@@ -1,4 +1,4 @@
-#include "vm/lowered_modules.h"
+#include "builtins/lowered_modules.h"
 
 #include <cstring>
 
@@ -91,7 +91,7 @@ Value match_shape(BuiltinContext&, Arguments arguments) {
   const auto* tensor = value.get_if<Tensor>();
   const Shape& shape = tensor != nullptr ? tensor->shape() : value.shape();
   check_count(arguments, "dims", std::ssize(shape), static_cast<int64_t>(count));
-  for (size_t i = 0; i < count; ++i) match(arguments, 1, 3 + 2 * i, shape[i], fmt::format("dim {}", i));
+  for (size_t i = 0; i < count; ++i) match(arguments, 1, 3 + 2 * i, shape[i], formatted("dim {}", i));
   return {};
 }
 

@@ -1,5 +1,5 @@
 // The builtins of tensors of strings. A pool is a tensor of strings whose shape does not matter; positions count its
-// strings in row-major order. Internal to vm/.
+// strings in row-major order.
 #pragma once
 #include "vm/builtins.h"
 
@@ -22,7 +22,7 @@ Value split(BuiltinContext&, Arguments);
 Value full_match(BuiltinContext&, Arguments);
 Value hash(BuiltinContext&, Arguments);
 Value normalize(BuiltinContext&, Arguments);
-Value tokenize(BuiltinContext&, Arguments);  // vm/tokenizer.cc
+Value tokenize(BuiltinContext&, Arguments);  // builtins/tokenizer.cc
 Value from_numbers(BuiltinContext&, Arguments);
 Value to_numbers(BuiltinContext&, Arguments);
 

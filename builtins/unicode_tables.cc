@@ -1,7 +1,7 @@
-// Categories, scripts and case foldings of Unicode 15.0.0. Written by vm/unicode_tables.py, which says what the
+// Categories, scripts and case foldings of Unicode 15.0.0. Written by builtins/unicode_tables.py, which says what the
 // numbers mean. A table is one file, however long.
 
-#include "vm/unicode_tables.h"
+#include "builtins/unicode_tables.h"
 
 namespace relaxc::vm::unicode_tables {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "builtins/regex.h"
+#include "builtins/strings.h"
 #include "vm/error.h"
-#include "vm/regex.h"
-#include "vm/strings.h"
 #include "vm/text.h"
 
 namespace relaxc::vm::strings {

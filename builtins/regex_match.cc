@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "vm/regex.h"
+#include "builtins/regex.h"
 #include "vm/text.h"
 
 namespace relaxc::vm {

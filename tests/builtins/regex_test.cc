@@ -1,4 +1,4 @@
-#include "vm/regex.h"
+#include "builtins/regex.h"
 
 #include <initializer_list>
 #include <string>

@@ -1,4 +1,4 @@
-#include "vm/containers.h"
+#include "builtins/containers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -27,7 +27,7 @@ class FormCheck {
       if (sequence == nullptr) fail(where, value, "a sequence");
       int64_t i = 0;
       for (const Value& item : sequence->items.fields())
-        check(item, form.substr(1), fmt::format("item {} of {}", i++, where));
+        check(item, form.substr(1), formatted("item {} of {}", i++, where));
     } else if (std::vector<std::string_view> words = parts_of(form, ' '); words[0] == "map") {
       const auto* map = value.get_if<Map>();
       if (map == nullptr) fail(where, value, "a map");
@@ -47,14 +47,14 @@ class FormCheck {
     return result;
   }
   [[noreturn]] static void fail(const std::string& where, const Value& value, std::string_view wanted) {
-    throw FormError(fmt::format("{} is {}, expected {}", where, describe(value), wanted));
+    throw FormError(formatted("{} is {}, expected {}", where, describe(value), wanted));
   }
   static void tensor(const Tensor& value, std::string_view dtype, int rank, Arguments dims, const std::string& where) {
     if (dtype != "any" && to_string(value.dtype()) != dtype) fail(where, value, dtype);
-    if (rank >= 0 && value.ndim() != rank) fail(where, value, fmt::format("{} dims", rank));
+    if (rank >= 0 && value.ndim() != rank) fail(where, value, formatted("{} dims", rank));
     for (size_t d = 0; d < dims.size() && d < value.shape().size(); ++d) {
       int64_t wanted = dims[d].integer();
-      if (wanted >= 0 && value.shape()[d] != wanted) fail(where, value, fmt::format("dim {} to be {}", d, wanted));
+      if (wanted >= 0 && value.shape()[d] != wanted) fail(where, value, formatted("dim {} to be {}", d, wanted));
     }
   }
 
