@@ -23,7 +23,7 @@ bool is_public(const PrimFuncRef& program) { return program->attrs.has(attr_name
 bool has_annotation_of_buffers(const PrimFuncRef& program) {
   auto names_buffers = [](const auto& entry) {
     const Annotation* row = find_annotation(entry.first);
-    return row && (row->value == AnnotationValue::kStrings || row->value == AnnotationValue::kStringAndInt);
+    return row && (row->value == AnnotationValue::kStrings || row->value == AnnotationValue::kStringsAndInts);
   };
   return any_node(program->body, [&](const NodeRef& node) {
     return node.is<For>() && std::ranges::any_of(node.as<For>()->annotations, names_buffers);

@@ -27,7 +27,7 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
             dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
-            function: str | None = None, opt_level: int = 0, winograd_error: float = 2, jobs: int = 0,
+            function: str | None = None, opt_level: int = 0, winograd_error: float = 2, in_place: bool = False, jobs: int = 0,
             cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
@@ -45,6 +45,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         opt_level: 1 to 3, of machine code; 0: 2.
         winograd_error: the most error of 3x3 convolutions by Winograd's algorithm, as a multiple of that of direct
             sums; 0 computes all of them directly.
+        in_place: whether runs of a decoder extend its caches in place (docs/relaxc.md): `Model.caches` lists them, and a
+            run writes to the arrays of these inputs. An error where there is none.
         jobs: threads that compile; 0: all cores.
         cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
             variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
@@ -55,7 +57,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
     options = Options(target=target, passes=passes, function=function, dims=dims,
                       dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
-                      opt_level=opt_level, winograd_error=winograd_error, cache=cache, log=log, progress=progress)
+                      opt_level=opt_level, winograd_error=winograd_error, in_place=in_place,
+                      cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
