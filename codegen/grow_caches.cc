@@ -225,8 +225,8 @@ class CacheGrower {
     const Expr& positions = *cache.positions;
     const Span& span = cache.present.span();
     const VarRef tested = make_var("positions", positions.type(), span);
-    const Expr test =
-        call(op_ref(ops::kCheckIndices), {positions, shape_expr({capacity}, span)}, {}, positions.type(), span);
+    const Expr test = call(op_ref(ops::kCheckIndices), {positions, shape_expr({capacity}, span)},
+                           write_attrs(CheckIndicesAttrs{}), positions.type(), span);
     bindings.push_back({test, std::nullopt, tested});
     return tested;
   }

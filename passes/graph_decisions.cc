@@ -134,10 +134,10 @@ void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<Sched
   }
 }
 
-void check_places(const IRModule& module, const PassContext& context) {
+void check_places(const IRModule& module, const PassContext& context, std::initializer_list<std::string_view> rules) {
   for (const ScheduleRule& rule : context.schedules) {
     const GraphRule* known = find_graph_rule(rule.uses);
-    if (!known) continue;
+    if (!known || !std::ranges::count(rules, rule.uses)) continue;
     std::vector<std::string> names;
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();

@@ -242,6 +242,7 @@ class QuantizedPacker final : public GraphRewriter {
 
 IRModule pack_quantized(IRModule module, PassContext& context) {
   if (!context.evaluate) return module;
+  check_places(module, context, {"packed_product"});
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
     return is_primitive(*function) ? function : QuantizedPacker(context, result).run(function);
   });
