@@ -4,9 +4,9 @@
 //   for row, chunk: digits of the activations         before, for all tiles
 //   for tile in parallel:
 //     for block of rows:                               where their number is symbolic
-//       for chunk of the depth:                        prefetches the numbers of later chunks
+//       for chunk of the depth:                        prefetches the scales of later chunks
 //         for group of rows in the block:
-//           for part of the chunk, vector:             numbers in registers: an AND, a shift
+//           for part of the chunk, vector:             prefetches numbers; unpacks them in registers: an AND, a shift
 //             sums[row, digit, vector] += dot product  int32, in registers
 //           y[row, vector] += step * scale * sums      float32
 #include <algorithm>
@@ -83,9 +83,10 @@ class DigitSchedule {
     const Loops stored = loops_inside(sch_, result, around.size());
     unroll(sch_, {row});
     keep_in_registers(sch_, {vector, stored[stored.size() - 2]}, {lane, stored.back()});
-    sum_digits(sums, unpacking, group);
+    sum_digits(sums, unpacking, words, group);
     sch_.apply(DecomposeReduction{product_, chunk});
-    sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), prefetches(words)});
+    const AttrList parameters = prefetches_of_parameters(words);
+    if (!parameters.empty()) sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), parameters});
     sch_.apply(Parallel{tile});
   }
 
@@ -107,9 +108,10 @@ class DigitSchedule {
   Buffer words_of(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
     return unpacking ? operands_of(*block_of(*unpacking))[0]->buffer : numbers_of(*block_of(sums)).buffer;
   }
-  // Returns the buffers of which the iteration of a chunk prefetches what later ones read, and how many rows ahead.
-  AttrList prefetches(const Buffer& words) const {
-    AttrList result = {words->name, rows_ahead(words, 1)};
+  // Returns the buffers with a number for each column of which a chunk's iteration prefetches what later ones read, and
+  // how many rows ahead.
+  AttrList prefetches_of_parameters(const Buffer& words) const {
+    AttrList result;
     const int64_t chunks = *as_int(axes_of(*found_.product.block, IterKind::kReduce)[0].domain.extent);
     const int64_t rows_of_chunk = std::max<int64_t>(1, rows_of(words) / std::max<int64_t>(chunks, 1));
     for (const Ref<BufferLoad>& load : operands_of(*found_.product.block)) {
@@ -127,7 +129,8 @@ class DigitSchedule {
   }
 
   // Sums the digits of a chunk for the rows of a group, in registers.
-  void sum_digits(const BlockRV& sums, const std::optional<BlockRV>& unpacking, const LoopRV& group) {
+  void sum_digits(const BlockRV& sums, const std::optional<BlockRV>& unpacking, const Buffer& words,
+                  const LoopRV& group) {
     constexpr int64_t kGroup = 4;  // products that a lane sums
     sch_.apply(ComputeAt{sums, group, true});
     sch_.apply(SetScope{sums, 0, "local"});
@@ -141,6 +144,8 @@ class DigitSchedule {
     sch_.apply(DecomposeReduction{sums, depth[0]});
     if (unpacking) unpack(*unpacking, vector);
     sch_.apply(Tensorize{lane, found_.instruction, false});
+    // A row of words at a time: more prefetches at once would wait for the core's line fill buffers.
+    sch_.apply(Annotate{depth[0], annotation<"prefetch_ahead">(), AttrList{words->name, rows_ahead(words, 1)}});
   }
   int64_t numbers_in_byte(const BlockRV& unpacking) const {
     const Buffer words = operands_of(*block_of(unpacking))[0]->buffer, numbers = block_of(unpacking)->writes[0].buffer;
