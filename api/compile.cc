@@ -109,6 +109,7 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   }
   check_count(options.num_kernels, options.kernels, "kernels");
   for (int32_t i = 0; i < options.num_kernels; ++i) given(options.kernels[i], "a file of kernels");
+  if (options.in_place != 0 && options.in_place != 1) fail_usage("in_place is {}, expected 0 or 1", options.in_place);
   if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
   if (options.opt_level < 0 || options.opt_level > 3)
     fail_usage("opt_level is {}, expected 1 to 3, or 0 for the default", options.opt_level);

@@ -45,6 +45,7 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
     settings.dim_ranges[options.range_names[i]] = {options.range_least[i], options.range_most[i]};
   settings.jobs = options.num_threads;
   if (options.opt_level) settings.opt_level = options.opt_level;
+  settings.caches.by_name = options.in_place != 0;
   if (options.winograd_error != 0) settings.winograd_error = std::max(options.winograd_error, 0.0);
   settings.precision = precision_of(text_of(options.precision, "fp32"));
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);

@@ -101,6 +101,11 @@ Result declared(const relaxc_program* program, const char* function, Result othe
   return result;
 }
 
+const std::vector<vm::CacheInfo>& caches_of(const relaxc_program* program, const char* function) {
+  const Program& loaded = given(program, "program").program;
+  return loaded.caches(function_of(loaded, function).name);
+}
+
 constexpr const relaxc_value_info* kNoInfo = nullptr;
 const relaxc_value_info* item(const Declarations& declarations, int32_t index, const char* what) {
   const std::vector<relaxc_value_info>& infos = declarations.infos();
@@ -189,6 +194,24 @@ const relaxc_value_info* relaxc_input(const relaxc_program* program, const char*
 }
 const relaxc_value_info* relaxc_output(const relaxc_program* program, const char* function, int32_t index) {
   return declared(program, function, kNoInfo, [&](const auto& of) { return item(of.outputs, index, "output"); });
+}
+
+int32_t relaxc_num_caches(const relaxc_program* program, const char* function) {
+  int32_t count = -1;
+  call([&] { count = static_cast<int32_t>(caches_of(program, function).size()); });
+  return count;
+}
+relaxc_status relaxc_cache(const relaxc_program* program, const char* function, int32_t index,
+                           relaxc_cache_info* info) {
+  return call([&] {
+    const std::vector<relaxc::vm::CacheInfo>& caches = caches_of(program, function);
+    if (index < 0 || index >= std::ssize(caches))
+      fail_usage("cache {} does not exist: there are {}", index, caches.size());
+    const relaxc::vm::CacheInfo& cache = caches[static_cast<size_t>(index)];
+    auto place = [](size_t number) { return static_cast<int32_t>(number); };
+    const int32_t length = cache.length == cache.input ? -1 : place(cache.length);
+    given(info, "info") = {place(cache.input), place(cache.output), length, place(cache.axis)};
+  });
 }
 
 const char* relaxc_program_note(const relaxc_program* program, const char* key) {

@@ -144,6 +144,18 @@ RELAXC_API int32_t relaxc_num_inputs(const relaxc_program* program, const char* 
 RELAXC_API int32_t relaxc_num_outputs(const relaxc_program* program, const char* function);
 RELAXC_API const relaxc_value_info* relaxc_input(const relaxc_program* program, const char* function, int32_t index);
 RELAXC_API const relaxc_value_info* relaxc_output(const relaxc_program* program, const char* function, int32_t index);
+/* A cache of a decoder that runs extend in place (`in_place` of relaxc_compile_options): the run writes to the memory
+ * of an input, and gives it back as an output. Places among inputs and outputs. */
+typedef struct relaxc_cache_info {
+  int32_t input, output;
+  int32_t length; /* the input, an int, that says how many tokens are in the cache; -1: other inputs of the model say
+                     where it writes */
+  int32_t axis;   /* of the tokens, whose dim is the room for them */
+} relaxc_cache_info;
+/* The number is 0 where there are none, and -1 for an unknown function. */
+RELAXC_API int32_t relaxc_num_caches(const relaxc_program* program, const char* function);
+RELAXC_API relaxc_status relaxc_cache(const relaxc_program* program, const char* function, int32_t index,
+                                      relaxc_cache_info* info);
 /* Returns what the artifact notes under a key, such as "cpu_features"; NULL where it notes nothing. */
 RELAXC_API const char* relaxc_program_note(const relaxc_program* program, const char* key);
 
@@ -305,6 +317,8 @@ typedef struct relaxc_compile_options {
   const int64_t* range_most;         /* INT64_MAX: any */
   int32_t num_ranges;
   const char* precision; /* of what products read: "fp32", "bf16", "fp16" or "mixed" (docs/precision.md); NULL: fp32 */
+  int32_t in_place; /* 1: runs of a decoder extend its caches in place, where they have the names of exporters
+                       (docs/relaxc.md); an error where there is none */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

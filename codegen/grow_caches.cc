@@ -20,13 +20,17 @@ namespace relaxc {
 
 namespace {
 
-// A cache in a function: the input `param` is the first operand of a concatenation, which is the result `output`.
+constexpr OpName kScatterElements{"relax.scatter_elements"}, kWhere{"relax.where"};
+
+// A cache in a function: the input `param` is the first operand of a concatenation or of a scatter, which is the result
+// `output`.
 struct FoundCache {
   size_t param, output;
-  VarRef present;  // the concatenation
-  Expr rows;       // its other operand
+  VarRef present;  // the concatenation or scatter
+  Expr rows;       // that it adds
   size_t axis;
-  VarRef length;  // the dim of the tokens in the past
+  std::optional<VarRef> length;   // of a concatenation: the dim of the tokens in the past
+  std::optional<Expr> positions;  // of a scatter: where the rows go
 };
 
 std::vector<std::string> names_in(const Function& function, const char* attr) {
@@ -79,7 +83,8 @@ class CacheGrower {
     }
   }
 
-  // Returns nullopt, and says why, where the output is not the concatenation of the input and new rows.
+  // Returns nullopt, and says why, where the output is neither the concatenation of the input and new rows, nor the
+  // input with new rows in places that the run decides.
   std::optional<FoundCache> find(size_t param, const std::string& present, std::string& why) const {
     const VarRef& past = function_.params[param];
     const auto output = static_cast<size_t>(std::ranges::find(outputs_, present) - outputs_.begin());
@@ -88,44 +93,94 @@ class CacheGrower {
       return std::nullopt;
     }
     const Expr* value = find_value(values_, results_[output].get());
-    const Call* concat = value ? as_call(*value, ops::kConcat) : nullptr;
-    const Tuple* parts = concat ? concat->args[0].as<Tuple>() : nullptr;
-    if (!parts || parts->items.size() != 2 || !same_node(parts->items[0], past) || same_node(parts->items[1], past)) {
-      why = fmt::format("expected that the output '{}' is a Concat of it and the new tokens", printable(present));
+    const Call* scatter = value ? as_call(*value, kScatterElements) : nullptr;
+    if (!scatter && !rows_behind(value, past)) {
+      why =
+          fmt::format("expected that the output '{}' is a Concat of it and the new tokens, or a TensorScatter of these",
+                      printable(present));
       return std::nullopt;
     }
     const bool is_result = std::ranges::any_of(results_, [&](const Expr& each) { return same_node(each, past); });
     if (uses_.at(past.get()) != 1 || is_result) {
-      why = "the model reads it in other places than the Concat, too";
+      why = fmt::format("the model reads it in other places than the {}, too", scatter ? "TensorScatter" : "Concat");
       return std::nullopt;
     }
-    const std::vector<Expr>* dims = known_shape(past.type());
-    const std::vector<Expr>* new_dims = known_shape(parts->items[1].type());
-    if (!dims || !new_dims || !known_shape(results_[output].type())) {
+    const Expr rows = scatter ? scatter->args[2] : *rows_behind(value, past);
+    if (!known_shape(past.type()) || !known_shape(rows.type()) || !known_shape(results_[output].type())) {
       why = "the shapes are not known";
       return std::nullopt;
     }
-    const int64_t stated = read_attrs<ConcatAttrs>(concat->attrs).axis.value_or(0);
-    const auto axis = static_cast<size_t>(stated < 0 ? stated + std::ssize(*dims) : stated);
-    const auto length = try_cast<Var>((*dims)[axis]);
-    if (!length) {
-      why = fmt::format("its number of tokens is {}, expected a symbolic dim", print_expr((*dims)[axis]));
-      return std::nullopt;
-    }
-    return FoundCache{param, output, cast<Var>(results_[output]), parts->items[1], axis, *length};
+    FoundCache cache{param, output, cast<Var>(results_[output]), rows, 0, {}, {}};
+    return scatter ? with_positions(cache, *scatter, past, why) : with_length(cache, *value->as<Call>(), past, why);
+  }
+  // Returns the rows that the value has behind the past.
+  static std::optional<Expr> rows_behind(const Expr* value, const VarRef& past) {
+    const Call* concat = value ? as_call(*value, ops::kConcat) : nullptr;
+    const Tuple* parts = concat ? concat->args[0].as<Tuple>() : nullptr;
+    const bool fits =
+        parts && parts->items.size() == 2 && same_node(parts->items[0], past) && !same_node(parts->items[1], past);
+    return fits ? std::optional(parts->items[1]) : std::nullopt;
+  }
+  static size_t axis_of(int64_t stated, const VarRef& past) {
+    return static_cast<size_t>(stated < 0 ? stated + std::ssize(*known_shape(past.type())) : stated);
+  }
+  static std::optional<FoundCache> with_length(FoundCache cache, const Call& concat, const VarRef& past,
+                                               std::string& why) {
+    cache.axis = axis_of(read_attrs<ConcatAttrs>(concat.attrs).axis.value_or(0), past);
+    const Expr& dim = (*known_shape(past.type()))[cache.axis];
+    cache.length = try_cast<Var>(dim);
+    if (cache.length) return cache;
+    why = fmt::format("its number of tokens is {}, expected a symbolic dim", print_expr(dim));
+    return std::nullopt;
+  }
+  // Accepts a scatter into the past itself, and into what the importer makes of it for GroupQueryAttention: zeros in
+  // place of rows that the past does not have, which nothing reads, and room for rows beyond it, which a run in place
+  // refuses to need.
+  std::optional<FoundCache> with_positions(FoundCache cache, const Call& scatter, const VarRef& past,
+                                           std::string& why) const {
+    const auto attrs = read_attrs<ScatterElementsAttrs>(scatter.attrs);
+    cache.axis = axis_of(attrs.axis, past);
+    cache.positions = scatter.args[1];
+    Expr target = scatter.args[0];
+    const Expr* value = find_value(values_, target.get());
+    const Call* longer = value ? as_call(*value, ops::kConcat) : nullptr;
+    const Tuple* parts = longer ? longer->args[0].as<Tuple>() : nullptr;
+    const bool has_room = parts && read_attrs<ConcatAttrs>(longer->attrs).axis == static_cast<int64_t>(cache.axis);
+    if (has_room) target = parts->items[0];
+    value = find_value(values_, target.get());
+    if (const Call* where = value ? as_call(*value, kWhere) : nullptr) target = where->args[1];
+    const bool is_update = attrs.reduction == "update" || attrs.reduction == "none";
+    if (same_node(target, past) && is_update) return cache;
+    why = "expected that it is the data of the TensorScatter";
+    return std::nullopt;
   }
 
-  // The program writes the new rows behind the others.
+  // The program writes the new rows behind the others, or where the positions say.
   static PrimFuncRef append_program(const FoundCache& cache, const Type& type) {
     ComputeBuilder b;
     const DType dtype = *tensor_dtype(type);
-    Buffer memory = b.input("cache", dtype, *known_shape(type));
-    Buffer rows = b.input("rows", dtype, *known_shape(cache.rows.type()));
-    b.block("T_append", *known_shape(cache.rows.type()), {}, [&](Axes i, Axes) {
-      std::vector<Expr> at(i.begin(), i.end());
-      at[cache.axis] = cache.length + at[cache.axis];
-      return ComputeBuilder::Bodies{std::nullopt, store(memory, load(rows, i), at)};
-    });
+    const std::vector<Expr> dims = *known_shape(type), shape = *known_shape(cache.rows.type());
+    Buffer memory = b.input("cache", dtype, dims);
+    if (cache.length) {
+      Buffer rows = b.input("rows", dtype, shape);
+      b.block("T_append", shape, {}, [&](Axes i, Axes) {
+        std::vector<Expr> at(i.begin(), i.end());
+        at[cache.axis] = *cache.length + at[cache.axis];
+        return ComputeBuilder::Bodies{std::nullopt, store(memory, load(rows, i), at)};
+      });
+      return b.finish({});
+    }
+    Buffer positions = b.input("positions", *tensor_dtype(cache.positions->type()), shape);
+    Buffer rows = b.input("rows", dtype, shape);
+    std::vector<Expr> at;
+    for (size_t d = 0; d < shape.size(); ++d) at.push_back(make_dim(fmt::format("i{}", d)));
+    const std::vector<Expr> axes = at;
+    const Expr index = cast_to(load(positions, axes), kInt64);
+    at[cache.axis] = select(index < int_imm(0), index + dims[cache.axis], index);
+    Stmt nest = store(memory, load(rows, axes), at);
+    // One after the other, since positions may repeat.
+    for (size_t d = shape.size(); d-- > 0;) nest = loop(cast<Var>(axes[d]), shape[d], nest);
+    b.extern_block("T_scatter", nest);
     return b.finish({});
   }
   static PrimFuncRef rows_program(const FoundCache& cache, const Type& type) {
@@ -147,10 +202,15 @@ class CacheGrower {
     const Expr total = (*known_shape(cache.present.type()))[cache.axis];
     const Expr& capacity = (*known_shape(memory.type()))[cache.axis];
     std::vector<Binding> result;
-    expect_equal(max(cache.length, int_imm(0)), cache.length, "a negative number of tokens in the cache", span, result);
-    expect_equal(min(total, capacity), total, "more tokens than the cache has room for", span, result);
-    const Expr append = make_call_tir(module_, "append_to_cache", append_program(cache, memory.type()),
-                                      {memory, cache.rows}, {memory.type()}, span);
+    if (cache.length)
+      expect_equal(max(*cache.length, int_imm(0)), *cache.length, "a negative number of tokens in the cache", span,
+                   result);
+    if (!structural_equal(total, capacity))
+      expect_equal(min(total, capacity), total, "more tokens than the cache has room for", span, result);
+    std::vector<Expr> operands = {memory, cache.rows};
+    if (cache.positions) operands.insert(operands.begin() + 1, tested_positions(cache, capacity, result));
+    const Expr append = make_call_tir(module_, "append_to_cache", append_program(cache, memory.type()), operands,
+                                      {memory.type()}, span);
     const Expr extended =
         call(op_ref(ops::kCallTirInplace), append.as<Call>()->args,
              Attrs().with(attr_names::kInplaceIndices, AttrList{int64_t{0}}), memory.type(), span, {memory.type()});
@@ -160,6 +220,16 @@ class CacheGrower {
     result.push_back({rows, std::nullopt, cache.present});
     return result;
   }
+  // Appends a test of the positions, so that a run that refuses them leaves the cache as it was.
+  static Expr tested_positions(const FoundCache& cache, const Expr& capacity, std::vector<Binding>& bindings) {
+    const Expr& positions = *cache.positions;
+    const Span& span = cache.present.span();
+    const VarRef tested = make_var("positions", positions.type(), span);
+    const Expr test = call(op_ref(ops::kCheckIndices), {positions, shape_expr({capacity}, span)},
+                           write_attrs(CheckIndicesAttrs{}), positions.type(), span);
+    bindings.push_back({test, std::nullopt, tested});
+    return tested;
+  }
 
   FunctionRef rebuilt(const Span& span) {
     Function copy = function_;
@@ -168,9 +238,9 @@ class CacheGrower {
     for (const FoundCache& cache : caches_) {
       const VarRef& past = function_.params[cache.param];
       std::vector<Expr> dims = *known_shape(past.type());
-      dims[cache.axis] = capacity;
+      if (cache.length) dims[cache.axis] = capacity;
       const Type type = tensor_type(std::move(dims), tensor_dtype(past.type()));
-      const VarRef memory = make_var(past->name, type, past.span());
+      const VarRef memory = cache.length ? make_var(past->name, type, past.span()) : past;
       const VarRef updated = make_var(past->name + "_extended", type, past.span());
       copy.params[cache.param] = memory;
       results_[cache.output] = updated;
@@ -211,19 +281,23 @@ class CacheGrower {
     std::vector<std::string> lines;
     std::vector<int64_t> updated;
     for (const FoundCache& cache : caches_) {
-      auto known =
-          std::ranges::find_if(function.params, [&](const VarRef& param) { return same_node(param, cache.length); });
-      const auto place = static_cast<size_t>(known - function.params.begin());
-      if (known == function.params.end()) {
-        function.params.push_back(cache.length);
-        inputs_.push_back(cache.length->name);
-      }
-      lines.push_back(to_string(vm::CacheInfo{cache.param, cache.output, place, cache.axis}));
+      const size_t length = cache.length ? place_of_length(function, *cache.length) : cache.param;
+      lines.push_back(to_string(vm::CacheInfo{cache.param, cache.output, length, cache.axis}));
       updated.push_back(static_cast<int64_t>(cache.param));
     }
     function.attrs.set(attr_names::kInputNames, to_attr(inputs_));
     function.attrs.set(attr_names::kCaches, joined(lines, "\n"));
     function.attrs.set(attr_names::kUpdatedInputs, to_attr(updated));
+  }
+
+  // Returns the place of the param that has the number of tokens, and adds it where there is none.
+  size_t place_of_length(Function& function, const VarRef& length) {
+    auto known = std::ranges::find_if(function.params, [&](const VarRef& param) { return same_node(param, length); });
+    const auto place = static_cast<size_t>(known - function.params.begin());
+    if (known != function.params.end()) return place;
+    function.params.push_back(length);
+    inputs_.push_back(length->name);
+    return place;
   }
 
   IRModule& module_;

@@ -372,7 +372,7 @@ class LayoutWriter final : public GraphRewriter {
 }  // namespace
 
 IRModule choose_layouts(IRModule module, PassContext& context) {
-  check_places(module, context);
+  check_places(module, context, {"image_layout", "convolution_algorithm", "constant_operand", "attention_algorithm"});
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
     if (is_primitive(*function)) return function;
     return LayoutWriter(context, result, LayoutChoice(result, context).run(function)).run(function);

@@ -17,11 +17,11 @@ namespace relaxc {
 
 namespace {
 
-constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
-constexpr int64_t kMostDigitRows = 8;    // of a product that is bound by reading the matrix
-constexpr int64_t kGroup = 4;            // bytes that a lane of a dot product sums
+constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8), kHalf = DType::float_(16);
+constexpr int64_t kMostDigitRows = 8;                  // of a product that is bound by reading the matrix
+constexpr int64_t kGroup = 4;                          // bytes that a lane of a dot product sums
 constexpr int64_t kMostChunk = 256, kUsualChunk = 64;  // elements; the latter where a column has one scale
-constexpr int64_t kFloatDigits = 3;
+constexpr int64_t kFloatDigits = 3, kMostVectors = 4;
 
 Expr of(BinaryOp op, const Expr& a, const Expr& b) { return binary(op, a, b); }
 Expr integer(int64_t value) { return int_imm(value, kInt32); }
@@ -93,26 +93,27 @@ class Activations {
       : x_(x), shape_(shape), matrix_(matrix) {
     for (const Expr& dim : std::span(shape).first(shape.size() - 1)) rows = simplify(rows * dim);
     const Expr chunks = int_imm(num_chunks(matrix)), length = int_imm(matrix.chunk);
-    Buffer peaks = b.reduce("peaks", kFloat32, {rows, chunks}, {length}, zero(kFloat32), combine_max, [&](Axes i, Axes r) {
-      return intrinsic(ops::kScalarAbs, {element(i[0], i[1], r[0])}, kFloat32);
-    });
+    Buffer peaks =
+        b.reduce("peaks", kFloat32, {rows, chunks}, {length}, zero(kFloat32), combine_max,
+                 [&](Axes i, Axes r) { return intrinsic(ops::kScalarAbs, {element(i[0], i[1], r[0])}, kFloat32); });
     // With a peak that is not finite, the step and the results are NaN.
-    Buffer powers = b.compute("powers", kFloat32, {rows, chunks}, [&](Axes i) { return power(load(peaks, {i[0], i[1]})); });
+    Buffer powers =
+        b.compute("powers", kFloat32, {rows, chunks}, [&](Axes i) { return power(load(peaks, {i[0], i[1]})); });
     steps = b.compute("steps", kFloat32, {rows, chunks}, [&](Axes i) {
       const Expr peak = load(peaks, {i[0], i[1]});
       return load(powers, {i[0], i[1]}) * float_imm(1 / steps_of_power(), kFloat32) + (peak - peak);
     });
     Buffer fixed = b.compute("fixed", kInt32, {rows, chunks, length}, [&](Axes i) {
-      const Expr scaled = element(i[0], i[1], i[2]) * of(BinaryOp::kDiv, float_imm(steps_of_power(), kFloat32), load(powers, {i[0], i[1]}));
+      const Expr scaled = element(i[0], i[1], i[2]) *
+                          of(BinaryOp::kDiv, float_imm(steps_of_power(), kFloat32), load(powers, {i[0], i[1]}));
       return cast_to(intrinsic(ops::kNearbyint, {scaled}, kFloat32), kInt32);
     });
-    digits = b.compute("digits", kInt8, {rows, chunks, int_imm(matrix.digits), length}, [&](Axes i) {
-      return digit(load(fixed, {i[0], i[1], i[3]}), i[2]);
-    });
-    Buffer sums = b.reduce("sums", kInt32, {rows, chunks}, {length}, zero(kInt32), combine_sum, [&](Axes i, Axes r) {
-      return load(fixed, {i[0], i[1], r[0]});
-    });
-    totals = b.compute("totals", kFloat32, {rows, chunks}, [&](Axes i) { return cast_to(load(sums, {i[0], i[1]}), kFloat32); });
+    digits = b.compute("digits", kInt8, {rows, chunks, int_imm(matrix.digits), length},
+                       [&](Axes i) { return digit(load(fixed, {i[0], i[1], i[3]}), i[2]); });
+    Buffer sums = b.reduce("sums", kInt32, {rows, chunks}, {length}, zero(kInt32), combine_sum,
+                           [&](Axes i, Axes r) { return load(fixed, {i[0], i[1], r[0]}); });
+    totals = b.compute("totals", kFloat32, {rows, chunks},
+                       [&](Axes i) { return cast_to(load(sums, {i[0], i[1]}), kFloat32); });
   }
 
   Expr rows = int_imm(1);
@@ -126,7 +127,8 @@ class Activations {
   Expr element(const Expr& row, const Expr& chunk, const Expr& k) const {
     std::vector<Expr> at(shape_.size(), row);
     Expr rest = row;
-    for (size_t d = shape_.size() - 1; d-- > 0; rest = floor_div(rest, shape_[d])) at[d] = simplify(floor_mod(rest, shape_[d]));
+    for (size_t d = shape_.size() - 1; d-- > 0; rest = floor_div(rest, shape_[d]))
+      at[d] = same_node(shape_[d], rows) ? row : simplify(floor_mod(rest, shape_[d]));
     at.back() = simplify(chunk * matrix_.chunk + k);
     if (matrix_.depth % matrix_.chunk == 0) return load(x_, at);
     return if_then_else(at.back() < int_imm(matrix_.depth), load(x_, at), zero(kFloat32));
@@ -149,6 +151,33 @@ class Activations {
     return cast_to(of(BinaryOp::kBitAnd, bits, integer(255)) - integer(128), kInt8);
   }
 };
+
+// Returns the elements of the depth that have one step: a block that has a scale, or part of one.
+int64_t chunk_of(const QuantizedOperand& matrix) {
+  return matrix.block < matrix.depth && matrix.block <= kMostChunk ? matrix.block : kUsualChunk;
+}
+
+// Returns whether there are so many rows that unpacking the matrix into floats, once for all of them, is faster.
+bool has_many_rows(const std::vector<Expr>& x_shape) {
+  int64_t rows = 1;
+  for (const Expr& dim : std::span(x_shape).first(x_shape.size() - 1)) {
+    const auto known = as_int(dim);
+    if (!known || *known < 1) return false;
+    rows = std::min(rows * std::min(*known, kMostDigitRows + 1), kMostDigitRows + 1);
+  }
+  return rows > kMostDigitRows;
+}
+
+// Returns the dtype for scales: float16 where all of them are numbers of it, as those of GGUF's Q4_0 are.
+DType dtype_of_scales(const Tensor& scales, const Target& target) {
+  if (scales.dtype() != kFloat32 || !target.has_float16_conversion) return scales.dtype();
+  const Tensor halves = Tensor::empty(scales.shape(), kHalf);
+  for (int64_t i = 0; i < scales.size(); ++i) {
+    halves.set_double(i, scales.as_double(i));
+    if (halves.as_double(i) != scales.as_double(i)) return kFloat32;
+  }
+  return kHalf;
+}
 
 }  // namespace
 
@@ -181,8 +210,8 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
     });
   }
   Buffer parts = b.reduce(
-      "digit_sums", kInt32, {left.rows, int_imm(chunks), int_imm(digits), tiles, num_vectors, num_lanes}, {int_imm(chunk)},
-      zero(kInt32), combine_sum, [&](Axes i, Axes r) {
+      "digit_sums", kInt32, {left.rows, int_imm(chunks), int_imm(digits), tiles, num_vectors, num_lanes},
+      {int_imm(chunk)}, zero(kInt32), combine_sum, [&](Axes i, Axes r) {
         const Expr group = simplify(i[1] * (chunk / kGroup) + floor_div(r[0], kGroup)), place = floor_mod(r[0], kGroup);
         return cast_to(load(left.digits, {i[0], i[1], i[2], r[0]}), kInt32) *
                cast_to(load(numbers, {i[3], group, i[4], i[5], place}), kInt32);
@@ -218,43 +247,38 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
   return with_op_name(b.finish({result}), ops::short_name(ops::kMatmul));
 }
 
-std::optional<DigitOperand> digit_operand(const QuantizedOperand& matrix, const std::vector<Expr>& x_shape,
-                                          DType x_dtype, DType result, const PassContext& context) {
+bool fits_digits(const QuantizedOperand& matrix, const std::vector<Expr>& x_shape, DType x_dtype, DType result,
+                 ActivationDigits activations, const PassContext& context) {
   const DotForm* form = find_dot_form(kInt8, kUInt8, kInt32, context.target);
-  int64_t rows = 1;
-  for (const Expr& dim : std::span(x_shape).first(x_shape.size() - 1))
-    rows *= std::min(as_int(dim).value_or(kMostDigitRows + 1), kMostDigitRows + 1);
   const bool are_floats = matrix.dtype == kFloat32 && x_dtype == kFloat32 && result == kFloat32;
-  if (!form || form->group != kGroup || !are_floats || rows < 1 || rows > kMostDigitRows) return std::nullopt;
+  const int64_t bits = tensor_dtype(matrix.numbers.type())->bits;
+  if (!form || form->group != kGroup || !are_floats || chunk_of(matrix) % (kGroup * (8 / bits)) != 0 ||
+      (matrix.block < matrix.depth && matrix.block % chunk_of(matrix) != 0))
+    return false;
+  return activations == ActivationDigits::kInt8 || !has_many_rows(x_shape);
+}
+
+DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits activations, const PassContext& context) {
   const DType narrow = *tensor_dtype(matrix.numbers.type());
-  const int64_t offset = narrow.is_int() ? int64_t{1} << (narrow.bits - 1) : 0;
-  const int64_t least = kGroup * (8 / narrow.bits);
+  const int64_t offset = narrow.is_int() ? int64_t{1} << (narrow.bits - 1) : 0, chunk = chunk_of(matrix);
   DigitOperand operand{.depth = matrix.depth,
                        .width = matrix.width,
                        .bits = narrow.bits,
-                       .lanes = form->lanes,
+                       .lanes = find_dot_form(kInt8, kUInt8, kInt32, context.target)->lanes,
                        .vectors = 1,
-                       .chunk = matrix.block,
-                       .chunks_of_scale = 1,
-                       .digits = kFloatDigits,
+                       .chunk = chunk,
+                       .chunks_of_scale = std::max<int64_t>(1, matrix.block / chunk),
+                       .digits = activations == ActivationDigits::kInt8 ? 1 : kFloatDigits,
                        .words = matrix.numbers,
                        .scales = matrix.scale,
                        .zero_points = {}};
-  if (matrix.block >= matrix.depth) {
-    operand.chunk = kUsualChunk;
-    operand.chunks_of_scale = num_chunks(operand);
-  } else if (matrix.block > kMostChunk) {
-    if (matrix.block % kUsualChunk != 0) return std::nullopt;
-    operand.chunk = kUsualChunk;
-    operand.chunks_of_scale = matrix.block / kUsualChunk;
-  }
-  if (operand.chunk % least != 0) return std::nullopt;
-  while (operand.vectors < 4 && ceil_div(matrix.width, operand.lanes) % (2 * operand.vectors) == 0) operand.vectors *= 2;
+  while (operand.vectors < kMostVectors && ceil_div(matrix.width, operand.lanes) % (2 * operand.vectors) == 0)
+    operand.vectors *= 2;
   const ConstantColumns numbers{matrix.numbers, matrix.is_transposed}, scale{matrix.scale, matrix.is_transposed},
       zero{matrix.zero_point, matrix.is_transposed};
   operand.words = packed(words_program(numbers, offset, operand), matrix.numbers, context);
   if (scale.size() > 1) {
-    const DType dtype = *tensor_dtype(matrix.scale.type());
+    const DType dtype = dtype_of_scales(matrix.scale.as<Constant>()->data, context.target);
     operand.scales = packed(parameters_program(scale, dtype, 0, operand), matrix.scale, context);
   }
   if (std::optional<int64_t> all = zero.only_number()) {

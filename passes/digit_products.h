@@ -1,14 +1,15 @@
 // Products of few rows with a constant matrix of few bits, by dot products of bytes. Unpacking the matrix into floats
-// takes longer than reading it from memory; here it is unpacked into bytes, by an AND and a shift for 128 numbers, and the
-// activations become fixed-point numbers of three signed digits of 8 bits, so that sums of digits times numbers are
+// takes longer than reading it from memory; here it is unpacked into bytes, by an AND and a shift for 128 numbers, and
+// the activations become fixed-point numbers of three signed digits of 8 bits, so that sums of digits times numbers are
 // exact in int32:
 //
 //   x[m, k] = step[m, c] * sum over d of 256^d * digit[m, c, d, k]     of each chunk c of the depth, of one scale
-//   y[m, n] = sum over c of step[m, c] * scale[c, n] * sum over d, k of 256^d * digit[m, c, d, k] * (number[k, n] - zero)
+//   y[m, n] = sum over c of step[m, c] * scale[c, n] * sum over d, k of 256^d * digit[m, c, d, k] * (number[k, n] -
+//   zero)
 //
 // A step is a power of two, at most 2^-22 of the largest element of the chunk, so that the error of such a product is
-// that of a sum in float32. With a single digit (activations in int8, as llama.cpp's Q8_0) it is not: a step is then 1/127
-// of the largest element. tir/rules/digit_product.cc schedules the program.
+// that of a sum in float32. With a single digit (activations in int8, as llama.cpp's Q8_0) it is not: a step is then
+// 1/127 of the largest element. tir/rules/digit_product.cc schedules the program.
 #pragma once
 #include "passes/pass.h"
 #include "passes/quantized_products.h"
@@ -33,10 +34,15 @@ struct DigitOperand {
   PrimFuncRef program(const std::vector<Expr>& x_shape) const;
 };
 
-// Returns the matrix for a product of that many rows; nullopt where the target has no such dot product, the
-// rows are many, so that unpacking the matrix once for all of them is faster, or the numbers are not of such a form. Its parts
-// are constants.
-std::optional<DigitOperand> digit_operand(const QuantizedOperand& matrix, const std::vector<Expr>& x_shape,
-                                          DType x_dtype, DType result, const PassContext& context);
+// The numbers that such a product makes of activations: the decision "activations" of the graph rule "packed_product".
+enum class ActivationDigits : uint8_t { kFloat, kInt8 };
+
+// Returns whether x[..., depth] times the matrix is such a product: the target has the dot product, the numbers are of
+// such a form, and the rows are few or symbolic. For many, unpacking the matrix into floats once is faster, unless
+// activations are int8.
+bool fits_digits(const QuantizedOperand& matrix, const std::vector<Expr>& x_shape, DType x_dtype, DType result,
+                 ActivationDigits activations, const PassContext& context);
+// Returns the matrix for such products. Its parts are constants.
+DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits activations, const PassContext& context);
 
 }  // namespace relaxc

@@ -32,6 +32,13 @@ std::span<const GraphRule> graph_rules() {
        "products with a constant right operand",
        {{"panel", "columns in a panel of it; 0: it stays as it is",
          fmt::format("vectors of {}, 3 or 1 that divide the columns", cost_model::kSideBySide)}}},
+      {"packed_product",
+       "matmul",
+       "products with a constant matrix of 2, 4 or 8 bits",
+       {{"activations",
+         "\"float\", or \"int8\": each row is rounded to 8 bits, with a scale for as many elements as have one in the "
+         "matrix, which is faster for many rows",
+         "\"float\""}}},
       {"attention_algorithm",
        "nn.softmax",
        "a product, a softmax of its rows and a product with that, in float32",
@@ -127,10 +134,10 @@ void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<Sched
   }
 }
 
-void check_places(const IRModule& module, const PassContext& context) {
+void check_places(const IRModule& module, const PassContext& context, std::initializer_list<std::string_view> rules) {
   for (const ScheduleRule& rule : context.schedules) {
     const GraphRule* known = find_graph_rule(rule.uses);
-    if (!known) continue;
+    if (!known || !std::ranges::count(rules, rule.uses)) continue;
     std::vector<std::string> names;
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();

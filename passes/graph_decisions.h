@@ -33,8 +33,9 @@ std::optional<AttrValue> given_decision(std::string_view rule, const std::string
 void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<ScheduleRule>& added = {});
 
 // Throws a CompileError, which lists those that there are, where `at` of such a rule names no operator of the graph.
-// Reports a rule about an operator that the graph does not hold.
-void check_places(const IRModule& module, const PassContext& context);
+// Reports a rule about an operator that the graph does not hold. A pass asks for its own rules, before it changes the
+// graph.
+void check_places(const IRModule& module, const PassContext& context, std::initializer_list<std::string_view> rules);
 
 // Reports that a use of a rule comes too late wherever it could be used: `first` stands before it.
 void warn_of_late_use(const ScheduleRule& rule, const ScheduleRule& first, const PassContext& context);

@@ -7,6 +7,7 @@
 // a vector: for vectors of 16 lanes and 4 bits, word [p, k, l] has in bits 4 j the number of row k and column
 // 64 p + 16 j + l.
 #include <algorithm>
+#include <map>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
@@ -16,6 +17,7 @@
 #include "passes/constant_columns.h"
 #include "passes/digit_products.h"
 #include "passes/fold_constants.h"
+#include "passes/graph_decisions.h"
 #include "passes/quantized_products.h"
 #include "support/checked_math.h"
 #include "support/lists.h"
@@ -184,7 +186,7 @@ class QuantizedPacker final : public GraphRewriter {
     auto product = [&](const PrimFuncRef& program, const std::vector<Expr>& tensors) {
       return make_call_tir(module_, "matmul", program, tensors, {binding.value.type()}, binding.var.span());
     };
-    if (auto operand = digit_operand(*matrix, shape, x_dtype, result, context_))
+    if (const DigitOperand* operand = find_digits(*matmul, *matrix, binding))
       return product(operand->program(shape), operand->tensors(x));
     const NodeHeader* key = matmul->args[1].get();
     if (!packed_.contains(key)) packed_.emplace(key, packed(*matrix));
@@ -192,6 +194,18 @@ class QuantizedPacker final : public GraphRewriter {
   }
 
  private:
+  // Returns the matrix for a product by digits of the activations; null where that is not the way.
+  const DigitOperand* find_digits(const Call& matmul, const QuantizedOperand& matrix, const Binding& product) {
+    const AttrValue chosen = decide("packed_product", "activations", product.var, context_, {"float", "int8"}, "float");
+    const auto activations = chosen == AttrValue("int8") ? ActivationDigits::kInt8 : ActivationDigits::kFloat;
+    const Expr& x = matmul.args[0];
+    const DType x_dtype = *tensor_dtype(x.type()), result = *tensor_dtype(product.value.type());
+    if (!fits_digits(matrix, *known_shape(x.type()), x_dtype, result, activations, context_)) return nullptr;
+    const std::pair key(matmul.args[1].get(), activations);
+    if (!digits_.contains(key)) digits_.emplace(key, digit_operand(matrix, activations, context_));
+    return &digits_.at(key);
+  }
+
   PackedOperand packed(const QuantizedOperand& matrix) const {
     const DType dtype = *tensor_dtype(matrix.numbers.type());
     const WordPanels panels{dtype.bits, context_.target.vector_lanes(kFloat32.bits),
@@ -218,14 +232,17 @@ class QuantizedPacker final : public GraphRewriter {
 
   const PassContext& context_;
   IRModule& module_;
-  std::unordered_map<const NodeHeader*, Expr> values_;           // by variable
-  std::unordered_map<const NodeHeader*, PackedOperand> packed_;  // by the variable of the operand
+  std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
+  // By the variable of the operand:
+  std::unordered_map<const NodeHeader*, PackedOperand> packed_;
+  std::map<std::pair<const NodeHeader*, ActivationDigits>, DigitOperand> digits_;
 };
 
 }  // namespace
 
 IRModule pack_quantized(IRModule module, PassContext& context) {
   if (!context.evaluate) return module;
+  check_places(module, context, {"packed_product"});
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
     return is_primitive(*function) ? function : QuantizedPacker(context, result).run(function);
   });

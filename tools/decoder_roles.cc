@@ -92,6 +92,7 @@ DecoderRoles decoder_roles(const Program& program, const vm::Function& function,
   const std::vector<std::string> outputs = map_each(function.outputs, &vm::ValueInfo::name);
   std::set<size_t> known = {roles.tokens};
   for (const vm::CacheInfo& cache : program.caches(function.name)) {
+    if (cache.length == cache.input) continue;  // the model decides where new tokens go
     roles.caches.push_back({cache.input, cache.output, cache.axis, cache.length});
     known.insert({cache.input, cache.length});
   }

@@ -1,6 +1,7 @@
 #include "tools/generation.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -17,7 +18,11 @@ void GenerationOptions::add_to(CLI::App& app) {
   CLI::Option* numbers = app.add_option("--tokens", prompt, "the prompt as numbers: 1,2,3")->delimiter(',');
   CLI::Option* file = app.add_option("--vocabulary", vocabulary, "the file of the tokens' texts (docs/relaxc.md)")
                           ->check(CLI::ExistingFile);
-  app.add_option("--text", text, "the prompt as text")->needs(file)->excludes(numbers);
+  CLI::Option* as_text = app.add_option("--text", text, "the prompt as text")->needs(file)->excludes(numbers);
+  app.add_option("--prompts", prompts, "a file with a prompt in each line, as --text or --tokens take it")
+      ->check(CLI::ExistingFile)
+      ->excludes(numbers)
+      ->excludes(as_text);
   app.add_option("--count", count, "the number of tokens to generate")
       ->check(whole_number_in(0, kMostRuns))
       ->capture_default_str();
@@ -65,17 +70,39 @@ void expect_in_range(int64_t token, std::optional<int64_t> size) {
   if (size && token >= *size) fail({}, "token {} does not exist: the model has the tokens 0 to {}", token, *size - 1);
 }
 
-std::vector<int64_t> prompt_of(const GenerationOptions& options, const std::optional<Vocabulary>& vocabulary) {
-  if (!options.text.empty()) return vocabulary->encode(options.text);
-  auto number = [](const std::string& text) {
-    const std::optional<int64_t> token = whole_number(text);
-    if (!token) throw CLI::ValidationError(fmt::format("--tokens: '{}': expected a number from 0", text));
-    return *token;
-  };
-  std::vector<int64_t> tokens = map_each(options.prompt, number);
+int64_t token_of(std::string_view text, const char* where) {
+  const std::optional<int64_t> token = whole_number(text);
+  if (!token) throw CLI::ValidationError(fmt::format("{}: '{}': expected a number from 0", where, printable(text)));
+  return *token;
+}
+
+// Returns the prompts of a file: texts where there is a vocabulary, else numbers.
+std::vector<std::vector<int64_t>> read_prompts(const std::string& path, const std::optional<Vocabulary>& vocabulary) {
+  std::ifstream file(path);
+  if (!file) fail({}, "cannot read the prompts '{}'", printable(path));
+  std::vector<std::vector<int64_t>> prompts;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty())
+      fail({}, "{}:{}: a text begins with a token, and the line is empty", printable(path), prompts.size() + 1);
+    prompts.push_back(vocabulary ? vocabulary->encode(line) : map_each(parts_of(line, ','), [](std::string_view part) {
+      return token_of(part, "--prompts");
+    }));
+  }
+  if (prompts.empty()) fail({}, "the file of prompts '{}' is empty", printable(path));
+  return prompts;
+}
+
+std::vector<std::vector<int64_t>> prompts_of(const GenerationOptions& options,
+                                             const std::optional<Vocabulary>& vocabulary) {
+  if (!options.prompts.empty()) return read_prompts(options.prompts, vocabulary);
+  if (!options.text.empty()) return {vocabulary->encode(options.text)};
+  std::vector<int64_t> tokens =
+      map_each(options.prompt, [](const std::string& text) { return token_of(text, "--tokens"); });
   if (tokens.empty())
-    throw CLI::ValidationError("a text begins with a token: --tokens 1,2,3, or --vocabulary FILE --text \"...\"");
-  return tokens;
+    throw CLI::ValidationError(
+        "a text begins with a token: --tokens 1,2,3, or --vocabulary FILE --text \"...\", or --prompts FILE");
+  return {tokens};
 }
 
 std::vector<int64_t> stops_of(const GenerationOptions& options, const std::optional<Vocabulary>& vocabulary) {
@@ -129,37 +156,60 @@ std::string rate(int64_t tokens, double ms) {
                      static_cast<double>(tokens) * 1000 / std::max(ms, 1e-6));
 }
 
-}  // namespace
+// How many tokens were read and made, and in which time.
+struct Counts {
+  int64_t read = 0, made = 0;
+  double ms_of_prompts = 0, ms_of_steps = 0;
+};
 
-void generate(const Program& program, const vm::Function& function, const GenerationOptions& options) {
-  const std::optional<Vocabulary> vocabulary = vocabulary_of(options);
-  const std::vector<int64_t> prompt = prompt_of(options, vocabulary), stops = stops_of(options, vocabulary);
-  const DecoderRoles roles = decoder_roles(program, function, named_caches(options));
-  Session session(program, {.threads = options.threads});
-  Decoder decoder(session, function, roles, constant_inputs(function, roles, options));
-  for (int64_t token : prompt) expect_in_range(token, decoder.vocabulary_size());
-  for (int64_t token : stops) expect_in_range(token, decoder.vocabulary_size());
-  if (!decoder.has_cache())
-    print_note("note: the model has no cache (past_key_values and present), so each step runs the whole text again\n");
+// Continues a text, and prints it in a line. Draws do not depend on other texts.
+void continue_text(Decoder& decoder, const std::vector<int64_t>& prompt, const std::vector<int64_t>& stops,
+                   const std::optional<Vocabulary>& vocabulary, const GenerationOptions& options, Counts& counts) {
   Sampler sampler(options.sampler);
   TokenPrinter printer(vocabulary);
   const double start = now_ms();
   std::vector<double> logits = decoder.append(prompt);
   const double begin_of_steps = now_ms();
   if (vocabulary) std::ranges::for_each(prompt, [&](int64_t token) { printer.print(token); });
-  int64_t steps = 0;
   for (int64_t i = 0; i < options.count; ++i) {
     const int64_t token = sampler.choose(logits);
     if (std::ranges::count(stops, token)) break;
     printer.print(token);
     if (i + 1 == options.count) break;
     logits = decoder.append(std::span(&token, 1));
-    ++steps;
+    ++counts.made;
   }
   print_text("\n");
   vm::flush(stdout);
-  print_note("prompt: {}\n", rate(std::ssize(prompt), begin_of_steps - start));
-  if (steps > 0) print_note("steps: {}\n", rate(steps, now_ms() - begin_of_steps));
+  counts.read += std::ssize(prompt);
+  counts.ms_of_prompts += begin_of_steps - start;
+  counts.ms_of_steps += now_ms() - begin_of_steps;
+}
+
+}  // namespace
+
+void generate(const Program& program, const vm::Function& function, const GenerationOptions& options) {
+  const std::optional<Vocabulary> vocabulary = vocabulary_of(options);
+  const std::vector<std::vector<int64_t>> prompts = prompts_of(options, vocabulary);
+  const std::vector<int64_t> stops = stops_of(options, vocabulary);
+  const DecoderRoles roles = decoder_roles(program, function, named_caches(options));
+  const std::vector<vm::Value> others = constant_inputs(function, roles, options);
+  Session session(program, {.threads = options.threads});
+  const Decoder empty(session, function, roles, others);
+  auto expect_all_in_range = [&](const std::vector<int64_t>& tokens) {
+    for (int64_t token : tokens) expect_in_range(token, empty.vocabulary_size());
+  };
+  std::ranges::for_each(prompts, expect_all_in_range);
+  expect_all_in_range(stops);
+  if (!empty.has_cache())
+    print_note("note: the model has no cache (past_key_values and present), so each step runs the whole text again\n");
+  Counts counts;
+  for (const std::vector<int64_t>& prompt : prompts) {
+    Decoder decoder(session, function, roles, others);
+    continue_text(decoder, prompt, stops, vocabulary, options, counts);
+  }
+  print_note("prompt: {}\n", rate(counts.read, counts.ms_of_prompts));
+  if (counts.made > 0) print_note("steps: {}\n", rate(counts.made, counts.ms_of_steps));
 }
 
 }  // namespace relaxc::tools

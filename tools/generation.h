@@ -14,6 +14,7 @@ namespace relaxc::tools {
 struct GenerationOptions {
   std::vector<std::string> prompt;  // numbers
   std::string text, vocabulary;     // the prompt as text; a file
+  std::string prompts;              // a file with a prompt in each line
   int64_t count = 32;
   SamplerOptions sampler;
   std::vector<std::string> stops, caches;

@@ -28,7 +28,8 @@ std::optional<CacheInfo> cache_from(std::string_view line, const Function& funct
   const CacheInfo cache{numbers[0], numbers[1], numbers[2], numbers[3]};
   const std::vector<ValueInfo>& inputs = function.inputs;
   const bool is_there = std::max(cache.input, cache.length) < inputs.size() && cache.output < function.outputs.size();
-  if (!is_there || inputs[cache.length].kind != ValueKind::kInt) return std::nullopt;
+  const bool has_length = cache.length != cache.input;  // else other inputs say where new tokens go
+  if (!is_there || (has_length && inputs[cache.length].kind != ValueKind::kInt)) return std::nullopt;
   const ValueInfo& input = inputs[cache.input];
   const bool is_cache =
       input.kind == ValueKind::kTensor && input.dtype && input.dims && cache.axis < input.dims->size();

@@ -180,7 +180,8 @@ class Graph:
         cos, sin = (self.node("Unsqueeze", self.node("Gather", self.constant(name, f(angles)), "position_ids"), self.ints(1))
                     for name, f in (("cos", np.cos), ("sin", np.sin)))
         # A token sees those before it and itself.
-        total = self.node("Shape", "attention_mask", start=1, end=2)
+        total = self.node("Add", self.node("Shape", "past_key_values.0.key", start=2, end=3),
+                          self.node("Shape", "input_ids", start=1, end=2))
         places = self.node("Range", self.constant("zero", np.int64(0)), self.node("Squeeze", total), self.constant("one", np.int64(1)))
         sees = self.node("LessOrEqual", places, self.node("Unsqueeze", "position_ids", self.ints(2)))
         mask = self.node("Where", sees, self.constant("seen", np.float32(0)), self.constant("unseen", np.float32(-1e9)))
@@ -193,8 +194,7 @@ class Graph:
         ids = lambda name, dims: helper.make_tensor_value_info(name, TensorProto.INT64, dims)
         cache = lambda name, tokens: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, a.kv_heads, tokens, size])
         names = [f"{i}.{kind}" for i in range(a.layers) for kind in ("key", "value")]
-        inputs = [ids("input_ids", [1, "length"]), ids("attention_mask", [1, "past + length"]),
-                  ids("position_ids", [1, "length"])]
+        inputs = [ids("input_ids", [1, "length"]), ids("position_ids", [1, "length"])]
         inputs += [cache(f"past_key_values.{n}", "past") for n in names]
         outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, 1, a.vocabulary])]
         outputs += [cache(f"present.{n}", "past + length") for n in names]

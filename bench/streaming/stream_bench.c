@@ -1,6 +1,6 @@
 /* How long a run of an artifact takes, beside a plain read of the artifact's bytes: a product of few rows should take
- * as long as reading its weights. Both run in turn, with as many threads. Usage: stream_bench ARTIFACT [THREADS [ROUNDS]]
- * The artifact has inputs of float32 with known shapes; `models.py` writes such models. */
+ * as long as reading its weights. Both run in turn, with as many threads. Usage: stream_bench ARTIFACT [THREADS
+ * [ROUNDS]] The artifact has inputs of float32 with known shapes; `models.py` writes such models. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <relaxc/relaxc.h>
@@ -90,7 +90,8 @@ int main(int argc, char** argv) {
   for (int round = -1; round < rounds; ++round) {
     const double start = now_ms();
     DLManagedTensor* result = NULL;
-    if (relaxc_run(session, NULL, inputs, num_inputs, &result, 1)) return fprintf(stderr, "%s\n", relaxc_error_message()), 1;
+    if (relaxc_run(session, NULL, inputs, num_inputs, &result, 1))
+      return fprintf(stderr, "%s\n", relaxc_error_message()), 1;
     const double between = now_ms();
     read_all(bytes, size, threads);
     const double end = now_ms();
@@ -102,9 +103,11 @@ int main(int argc, char** argv) {
   qsort(plain, (size_t)rounds, sizeof *plain, compare);
   qsort(ratios, (size_t)rounds, sizeof *ratios, compare);
   const double gigabytes = (double)size * 1e-9;
-  printf("%s: %.2f GB, %d threads: run %.2f ms (%.1f GB/s), least %.2f; read %.2f ms (%.1f GB/s), least %.2f; run/read %.2f (of the least %.2f)\n",
-         argv[1], gigabytes, threads, ours[rounds / 2], gigabytes / ours[rounds / 2] * 1e3, ours[0], plain[rounds / 2],
-         gigabytes / plain[rounds / 2] * 1e3, plain[0], ratios[rounds / 2], ours[0] / plain[0]);
+  printf(
+      "%s: %.2f GB, %d threads: run %.2f ms (%.1f GB/s), least %.2f; read %.2f ms (%.1f GB/s), least %.2f; run/read "
+      "%.2f (of the least %.2f)\n",
+      argv[1], gigabytes, threads, ours[rounds / 2], gigabytes / ours[rounds / 2] * 1e3, ours[0], plain[rounds / 2],
+      gigabytes / plain[rounds / 2] * 1e3, plain[0], ratios[rounds / 2], ours[0] / plain[0]);
   relaxc_session_release(session);
   relaxc_program_release(program);
   return 0;

@@ -216,7 +216,8 @@ static void check_files(const char* folder) {
   ranged.num_ranges = 1;
   EXPECT(relaxc_compile(path, &ranged, &program) == RELAXC_OK);
   EXPECT(relaxc_input(program, NULL, 0)->dims[0].least == 1 && relaxc_input(program, NULL, 0)->dims[0].most == 8);
-  EXPECT(relaxc_input(program, NULL, 0)->dims[1].least == 0 && relaxc_input(program, NULL, 0)->dims[1].most == INT64_MAX);
+  EXPECT(relaxc_input(program, NULL, 0)->dims[1].least == 0 &&
+         relaxc_input(program, NULL, 0)->dims[1].most == INT64_MAX);
   relaxc_program_release(program);
   ranged.range_most = below;
   EXPECT(relaxc_compile(path, &ranged, &program) == RELAXC_USAGE && MESSAGE_HAS("dim 'n' may be 1 to 0"));
@@ -336,6 +337,56 @@ static void check_values(void) {
   relaxc_any_release(half);
   relaxc_session_release(session);
   relaxc_program_release(program);
+}
+
+/* A cache of two numbers for each token, of which the host has room for five. */
+static void count_release(DLManagedTensor* tensor) { ++*(int*)tensor->manager_ctx; }
+static void check_caches(void) {
+  const char* text =
+      "@R.function\ndef main(x: R.Tensor((\"length\", 2), \"float32\"), past: R.Tensor((\"tokens\", 2), "
+      "\"float32\")):\n"
+      "    R.func_attr({\"input_names\": [\"x\", \"past_0\"], \"output_names\": [\"total\", \"present_0\"]})\n"
+      "    with R.dataflow():\n        present = R.concat((past, x), axis=0)\n"
+      "        total = R.sum(present, axis=[0])\n        R.output(total, present)\n    return (total, present)\n";
+  relaxc_compile_options options = {.size = sizeof options, .in_place = 1};
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(text, strlen(text), "module.py", &options, &program) == RELAXC_OK);
+  EXPECT(relaxc_num_caches(program, NULL) == 1 && relaxc_num_caches(program, "other") == -1);
+  relaxc_cache_info cache;
+  EXPECT(relaxc_cache(program, NULL, 1, &cache) == RELAXC_USAGE && MESSAGE_HAS("cache 1 does not exist: there are 1"));
+  EXPECT(relaxc_cache(program, NULL, 0, &cache) == RELAXC_OK);
+  EXPECT(cache.input == 1 && cache.output == 1 && cache.length == 2 && cache.axis == 0);
+  EXPECT(strcmp(relaxc_input(program, NULL, cache.length)->name, "tokens") == 0);
+  relaxc_session* session = session_of(program, NULL);
+  float memory[10] = {0}, data[2] = {3, 4};
+  int64_t room[2] = {5, 2}, one[2] = {1, 2};
+  int releases = 0;
+  DLManagedTensor lent = {floats(memory, 2, room), &releases, count_release};
+  DLTensor x = floats(data, 2, one);
+  relaxc_any *inputs[3], *outputs[2];
+  EXPECT(relaxc_any_tensor(&x, &inputs[0]) == RELAXC_OK && relaxc_any_dlpack(&lent, &inputs[1]) == RELAXC_OK);
+  for (int64_t past = 0; past < 5; ++past) {
+    DLManagedTensor *total = NULL, *present = NULL;
+    EXPECT(relaxc_any_int(past, &inputs[2]) == RELAXC_OK);
+    EXPECT(relaxc_run_values(session, NULL, (const relaxc_any* const*)inputs, 3, outputs, 2) == RELAXC_OK);
+    EXPECT(relaxc_any_get_tensor(outputs[0], &total) == RELAXC_OK &&
+           relaxc_any_get_tensor(outputs[1], &present) == RELAXC_OK);
+    EXPECT(((float*)total->dl_tensor.data)[1] == 4 * (float)(past + 1) && present->dl_tensor.data == memory);
+    EXPECT(memory[2 * past] == 3 && (past == 4 || memory[2 * past + 2] == 0));
+    total->deleter(total);
+    present->deleter(present);
+    for (int i = 0; i < 2; ++i) relaxc_any_release(outputs[i]);
+    relaxc_any_release(inputs[2]);
+  }
+  for (int i = 0; i < 2; ++i) relaxc_any_release(inputs[i]);
+  relaxc_session_release(session);
+  EXPECT(releases == 1);
+  relaxc_program_release(program);
+  options.in_place = 2;
+  EXPECT(relaxc_compile_memory(text, strlen(text), "module.py", &options, &program) == RELAXC_USAGE);
+  options.in_place = 1;
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) == RELAXC_INVALID &&
+         MESSAGE_HAS("there is no cache to extend in place"));
 }
 
 /* ---- What a host brings */
@@ -494,6 +545,7 @@ int main(int argc, char** argv) {
   check_files(argv[1]);
   check_many_programs(argv[1]);
   check_values();
+  check_caches();
   check_host_parts();
   check_short_memory();
   check_signals();

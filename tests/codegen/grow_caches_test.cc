@@ -46,6 +46,20 @@ Run run_with(const Program& program, int64_t capacity, int64_t tokens) {
   return {cache, {result.tuple().fields()[0].tensor(), result.tuple().fields()[1].tensor()}};
 }
 
+// The new rows go where `at` says, for each element of the batch.
+constexpr const char* kDecoderOfScatters = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("batch", "length", 4), "float32"), past: R.Tensor(("batch", "room", 4), "float32"), at: R.Tensor(("batch", "length", 4), "int64")):
+        R.func_attr({"input_names": ["x", "past_0", "at"], "output_names": ["total", "present_0"]})
+        with R.dataflow():
+            present = R.scatter_elements(past, at, x, axis=1)
+            total = R.sum(present, axis=[1])
+            R.output(total, present)
+        return (total, present)
+)";
+
 std::string message_of(const std::function<void()>& work) {
   try {
     work();
@@ -73,6 +87,35 @@ TEST_CASE("new tokens are written behind those in the cache, and nothing else is
       const int64_t token = (i / 4) % 7;
       CHECK(run.cache.as_double(i) == (token < tokens ? 1 : token < tokens + 2 ? 10 : -7));
     }
+  }
+}
+
+TEST_CASE("a scatter writes into the memory of the cache, or refuses positions and leaves it as it was", "[codegen]") {
+  const std::string text = kDecoderOfScatters;
+  const Program program = compile_file("model.py", settings_for(text)).load();
+  REQUIRE(program.caches().size() == 1);
+  CHECK(vm::to_string(program.caches()[0]) == "1 1 1 1");  // there is no number of tokens
+  const Tensor x = Tensor::empty({2, 2, 4}, kFloat32), cache = Tensor::empty({2, 6, 4}, kFloat32);
+  for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i));
+  for (int64_t i = 0; i < cache.size(); ++i) cache.set_double(i, 100);
+  const std::vector<int64_t> firsts = {1, 4};
+  auto positions = [&](int64_t more) {
+    const Tensor at = Tensor::empty({2, 2, 4}, kInt64);
+    for (int64_t i = 0; i < at.size(); ++i) at.set_int(i, firsts[static_cast<size_t>(i / 8)] + i / 4 % 2 + more);
+    return at;
+  };
+  Session session(program, {.threads = 1});
+  auto run = [&](int64_t more) {
+    const std::vector<vm::Value> inputs = {x, cache, positions(more)};
+    return session.run_values(inputs).tuple().fields()[1].tensor();
+  };
+  CHECK(contains(message_of([&] { run(1); }), "index"));
+  for (int64_t i = 0; i < cache.size(); ++i) CHECK(cache.as_double(i) == 100);
+  CHECK(run(0).raw() == cache.raw());
+  for (int64_t i = 0; i < cache.size(); ++i) {
+    const int64_t batch = i / 24, row = i / 4 % 6 - firsts[static_cast<size_t>(batch)];
+    const bool is_new = row >= 0 && row < 2;
+    CHECK(cache.as_double(i) == (is_new ? static_cast<double>(batch * 8 + row * 4 + i % 4) : 100));
   }
 }
 

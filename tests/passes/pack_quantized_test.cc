@@ -1,5 +1,7 @@
 // Products with constant matrices of few bits: what they compute, for sizes that fill panels and tiles and others, and
 // how many bytes of them are stored.
+#include <cmath>
+
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/checked_math.h"
@@ -68,6 +70,23 @@ def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
     });
     return count;
   }
+  // Returns the largest error relative to the largest sum.
+  double worst_error(const Tensor& x, const Tensor& y) const {
+    const std::vector<Tensor> given = operands();
+    double worst = 0, largest = 0;
+    for_each_index(y.shape(), [&](const Shape& at) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        const Shape place = is_transposed ? Shape{at[1], k} : Shape{k, at[1]};
+        const Shape shared = is_transposed ? Shape{at[1], k / block} : Shape{k / block, at[1]};
+        sum +=
+            element(x, {at[0], k}) * (element(given[0], place) - element(given[2], shared)) * element(given[1], shared);
+      }
+      worst = std::max(worst, std::abs(element(y, at) - std::max(sum, 0.0)));
+      largest = std::max(largest, std::abs(sum));
+    });
+    return worst / largest;
+  }
 };
 
 }  // namespace
@@ -79,15 +98,62 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
                QuantizedProduct{"uint8", 50, 31, 32, true}, QuantizedProduct{"uint2", 48, 200, 16, true},
                QuantizedProduct{"int2", 33, 17, 8, false});
   CAPTURE(product.dtype, product.depth, product.width);
-  for (const char* target : {"host", "x86-64-v2"}) {
+  // In the interpreter targets have the instructions that this machine may lack.
+  for (auto [target, passes] : {std::pair("host", "default"),
+                                {"x86-64-v2", "default"},
+                                {"cpu=icelake-server", "simplify,kernels"},
+                                {"cpu=alderlake", "simplify,kernels"}}) {
+    CAPTURE(target);
     CompileSettings settings;
     settings.target = target;
+    settings.passes = passes;
+    if (settings.passes != "default") settings.interpret = InterpretOptions();
     const Program any = compile(product.module("\"m\""), settings).load();
-    for (int64_t rows : {1, 2, 5, 11, 40}) {
+    for (int64_t rows : settings.interpret ? std::vector<int64_t>{1, 5, 11} : std::vector<int64_t>{1, 2, 5, 11, 40}) {
       const std::vector<Tensor> inputs = {values({rows, product.depth})};
       CHECK(product.wrong(inputs[0], Session(any).run(inputs).at(0)) == 0);
       const Program fixed = compile(product.module(std::to_string(rows)), settings).load();
       CHECK(product.wrong(inputs[0], Session(fixed).run(inputs).at(0)) == 0);
+    }
+  }
+}
+
+TEST_CASE("a row of any size keeps its precision, and one that is not finite has no finite result", "[passes]") {
+  const QuantizedProduct product{"uint4", 128, 64, 32, true};
+  const Program any = compile(product.module("\"m\"")).load();
+  for (const float scale : {1e-20f, 1e-3f, 1.0f, 1e20f}) {
+    const Tensor x = values({3, product.depth});
+    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, x.as_double(i) * scale / 3);
+    const Tensor y = Session(any).run(std::vector<Tensor>{x}).at(0);
+    CHECK(product.worst_error(x, y) < 2e-6);
+  }
+  for (const double odd : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    const Tensor x = values({2, product.depth});
+    x.set_double(product.depth + 5, odd);
+    const Tensor y = Session(any).run(std::vector<Tensor>{x}).at(0);
+    int finite = 0;
+    for (int64_t i = 0; i < product.width; ++i)
+      finite += std::isfinite(y.as_double(product.width + i)) && y.as_double(product.width + i) != 0;
+    CHECK(finite == 0);
+    for (int64_t i = 0; i < product.width; ++i) CHECK(std::isfinite(y.as_double(i)));
+  }
+}
+
+TEST_CASE("activations are rounded to 8 bits where a schedule says so", "[passes]") {
+  const QuantizedProduct product{"uint4", 128, 64, 32, true};
+  for (int64_t rows : {1, 3, 40}) {
+    CompileSettings settings;
+    settings.target = "cpu=icelake-server";
+    settings.interpret = InterpretOptions();
+    settings.passes = "simplify,kernels";
+    settings.schedules.push_back({.name = "int8", .uses = "packed_product", .given = {{"activations", "int8"}}});
+    const Tensor x = values({rows, product.depth});
+    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, x.as_double(i) / 3);
+    for (const std::string& of : {std::to_string(rows), std::string("\"m\"")}) {
+      const Program program = compile(product.module(of), settings).load();
+      const double error = product.worst_error(x, Session(program).run(std::vector<Tensor>{x}).at(0));
+      CHECK(error < 0.02);
+      CHECK(error > 1e-5);
     }
   }
 }
@@ -100,7 +166,7 @@ TEST_CASE("matrices of few bits are stored in as few bits", "[passes]") {
   for (const Tensor& tensor : product.operands()) given += tensor.bytes();
   const CompiledModule compiled = compile(product.module("\"m\""));
   for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
-  CHECK(stored == given);
+  CHECK(stored <= given);  // scales that are float16 numbers may be stored as such
 }
 
 }  // namespace relaxc::test

@@ -81,6 +81,32 @@ class Modules(unittest.TestCase):
             with self.assertRaises(relaxc.UsageError):
                 relaxc.compile(DIGITS, dim_ranges={"batch": wrong})
 
+    def test_caches_in_place(self):
+        text = """
+@R.function
+def main(x: R.Tensor(("length", 2), "float32"), past: R.Tensor(("tokens", 2), "float32")):
+    R.func_attr({"input_names": ["x", "past_0"], "output_names": ["total", "present_0"]})
+    with R.dataflow():
+        present = R.concat((past, x), axis=0)
+        total = R.sum(present, axis=[0])
+        R.output(total, present)
+    return (total, present)
+"""
+        self.assertEqual(relaxc.compile(relaxc.Module.from_text(text)).caches, ())
+        model = relaxc.compile(relaxc.Module.from_text(text), in_place=True)
+        (cache,) = model.caches
+        self.assertEqual((cache.input, cache.output, cache.length, cache.axis), ("past_0", "present_0", "tokens", 0))
+        memory = np.zeros((3, 2), np.float32)
+        for past in range(3):
+            results = model.run({"x": np.float32([[3, 4]]), "past_0": memory, "tokens": past})
+            self.assertEqual(results["total"].tolist(), [3 * (past + 1), 4 * (past + 1)])
+            self.assertEqual(results["present_0"].ctypes.data, memory.ctypes.data)
+        self.assertEqual(memory.tolist(), [[3, 4]] * 3)
+        with self.assertRaises(relaxc.RunError):
+            model.run({"x": np.float32([[3, 4]]), "past_0": memory, "tokens": 3})
+        with self.assertRaisesRegex(relaxc.CompileError, "no cache to extend in place"):
+            relaxc.compile(DIGITS, in_place=True)
+
     def test_the_cache(self):
         with tempfile.TemporaryDirectory() as folder:
             heard = []

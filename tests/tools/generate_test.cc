@@ -1,5 +1,6 @@
 // relaxc generate: a decoder continues a text, token by token.
 #include <filesystem>
+#include <fstream>
 
 #include "support/joined.h"
 #include "tests/folder.h"
@@ -71,6 +72,26 @@ TEST_CASE("a step with the cache gives the token of a run over the whole text", 
   }
   // Far beyond the room that the caches have at first.
   CHECK(continued(it.in_place, prompt, 300).out == continued(it.copied, prompt, 300).out);
+}
+
+TEST_CASE("several prompts are continued as each is alone", "[tools]") {
+  const Artifacts it;
+  const std::vector<std::string> prompts = {"The cat", "Jack and Jill", "M"};
+  const std::vector<std::string> sampled = {"--temperature", "1", "--seed", "5"};
+  std::string expected;
+  for (const std::string& prompt : prompts) expected += continued(it.in_place, prompt, 12, sampled).out;
+  const std::string file = it.folder.at("prompts.txt");
+  std::ofstream(file) << joined(prompts, "\n") << "\n";
+  std::vector<std::string> command = {"generate",  it.in_place, "--vocabulary", kVocabulary,
+                                      "--prompts", file,        "--count",      "12"};
+  command.insert(command.end(), sampled.begin(), sampled.end());
+  CHECK(run_relaxc(command).out == expected);
+  std::ofstream(file) << "24,33\n24,x\n";
+  const Outcome wrong = run_relaxc({"generate", it.in_place, "--prompts", file});
+  CHECK(contains(wrong.err, "--prompts: 'x': expected a number from 0"));
+  std::ofstream(file) << "24,33\n\n";
+  CHECK(contains(run_relaxc({"generate", it.in_place, "--prompts", file}).err,
+                 "prompts.txt:2: a text begins with a token"));
 }
 
 TEST_CASE("relaxc-run generates, as text and as numbers", "[tools]") {

@@ -1,12 +1,14 @@
-// The schedule of products of few rows with packed numbers of few bits, by digits of the activations
-// (passes/digit_products.h). Threads share tiles of columns, whose numbers are one stream of memory:
+// The schedule of products with packed numbers of few bits, by digits of the activations (passes/digit_products.h).
+// Threads share tiles of columns, whose numbers are one stream of memory:
 //
 //   for row, chunk: digits of the activations         before, for all tiles
 //   for tile in parallel:
-//     for chunk:                                       prefetches the numbers of later chunks
-//       for row pair, group of the depth, vector:      numbers in registers: an AND, a shift
-//         sums[row, digit, vector] += dot product      int32, in registers
-//       y[row, vector] += step * scale * sums          float32, in registers for one or two rows
+//     for block of rows:                               where their number is symbolic
+//       for chunk of the depth:                        prefetches the scales of later chunks
+//         for group of rows in the block:
+//           for part of the chunk, vector:             prefetches numbers; unpacks them in registers: an AND, a shift
+//             sums[row, digit, vector] += dot product  int32, in registers
+//           y[row, vector] += step * scale * sums      float32
 #include <algorithm>
 
 #include "support/checked_math.h"
@@ -19,16 +21,17 @@ namespace relaxc {
 
 namespace {
 
+constexpr int64_t kRowsInBlock = 8;  // whose sums stay in the L1 cache
+
 struct DigitProduct {
   Stage product;
-  Ref<Block> sums;
-  int64_t bytes_of_chunk;  // of the numbers, in a tile
-  int64_t rows_of_chunk;
-  int64_t num_rows, digits, vectors;
+  std::optional<int64_t> num_rows;
+  int64_t digits, vectors;
   std::string instruction;
 };
 struct DigitPlan {
-  int64_t rows, ahead;
+  int64_t rows;    // of a group, whose sums of digits are in registers at the same time
+  int64_t groups;  // in a block of rows; 0: there is one block
 };
 
 const BufferLoad& numbers_of(const Block& sums) { return *operands_of(sums)[1]; }
@@ -38,29 +41,24 @@ std::variant<DigitProduct, std::string> find_digit_product(const PrimFuncRef& pr
   const std::string kOtherForm = "it is not a product by digits of activations";
   auto stage = find_stage(program, "matmul");
   if (!stage) return kOtherForm;
-  auto sums = std::ranges::find_if(stage->prologue, [](const Ref<Block>& block) {
-    return block->annotations.has(annotation<"digit_sums">());
-  });
+  auto sums = std::ranges::find_if(
+      stage->prologue, [](const Ref<Block>& block) { return block->annotations.has(annotation<"digit_sums">()); });
   if (sums == stage->prologue.end()) return kOtherForm;
   const std::vector<Ref<BufferLoad>> operands = operands_of(**sums);
-  const DotForm* form = find_dot_form(buffer_type(operands[0]->buffer).dtype, buffer_type(operands[1]->buffer).dtype,
-                                      kInt32, target);
+  const DotForm* form =
+      find_dot_form(buffer_type(operands[0]->buffer).dtype, buffer_type(operands[1]->buffer).dtype, kInt32, target);
   const std::vector<IterVar>& axes = (*sums)->iter_vars;
-  const auto rows = as_int(axes[0].domain.extent), digits = as_int(axes[2].domain.extent),
-             vectors = as_int(axes[4].domain.extent), lanes = as_int(axes[5].domain.extent),
-             chunk = as_int(axes[6].domain.extent);
-  if (!form || !rows || !digits || !vectors || lanes != form->lanes || !chunk)
-    return "the target has no dot product of these lanes";
-  return DigitProduct{*stage, *sums, 0, 0, *rows, *digits, *vectors, form->name};
+  const auto digits = as_int(axes[2].domain.extent), vectors = as_int(axes[4].domain.extent),
+             lanes = as_int(axes[5].domain.extent);
+  if (!form || !digits || !vectors || lanes != form->lanes) return "the target has no dot product of these lanes";
+  return DigitProduct{*stage, as_int(axes[0].domain.extent), *digits, *vectors, form->name};
 }
 
 DigitPlan choose_digit_product(const DigitProduct& found, const Target& target, Decisions& decisions) {
-  const int64_t of_row = found.digits * found.vectors;
-  const int64_t fit = std::max<int64_t>(1, (target.num_vector_registers - cost_model::kSpareOfMany) / of_row);
-  const int64_t rows = std::min(found.num_rows, fit);
-  DigitPlan plan{};
-  plan.rows = decisions.number("rows", numbers_between(1, std::max<int64_t>(rows, 1)), rows);
-  return plan;
+  const int64_t fit = (target.num_vector_registers - cost_model::kSpareOfMany) / (found.digits * found.vectors);
+  const std::vector<int64_t> candidates = divisors_between(1, std::max<int64_t>(1, fit), found.num_rows.value_or(1));
+  const int64_t rows = decisions.number("rows", candidates, candidates.empty() ? 1 : candidates.back());
+  return {rows, found.num_rows ? 0 : kRowsInBlock / rows};
 }
 
 class DigitSchedule {
@@ -71,17 +69,24 @@ class DigitSchedule {
   void run() {
     const BlockRV sums = producer_with_sums();
     const std::optional<BlockRV> unpacking = unpacking_of(sums);
+    const Buffer words = words_of(unpacking, sums);
     const Loops loops = loops_of_axes(sch_, product_);  // rows, tiles, vectors, lanes, chunks
-    const LoopRV &row = loops[0], &tile = loops[1], &vector = loops[2], &lane = loops[3], &chunk = loops[4];
-    sch_.apply(Reorder{{tile, chunk, row, vector, lane}});
+    const LoopRV &tile = loops[1], &vector = loops[2], &lane = loops[3], &chunk = loops[4];
+    const Factors factors =
+        plan_.groups > 0 ? Factors{std::nullopt, plan_.groups, plan_.rows} : Factors{std::nullopt, plan_.rows};
+    const Loops rows = sch_.apply(Split{loops[0], factors});
+    const LoopRV &group = rows[rows.size() - 2], &row = rows.back();
+    const Loops around = plan_.groups > 0 ? Loops{tile, rows[0]} : Loops{tile};
+    sch_.apply(Reorder{joined({around, {chunk, group, row, vector, lane}})});
     const BlockRV result = sch_.apply(CacheWrite{product_, 0, "local"});
-    sch_.apply(ReverseComputeAt{result, tile, true});
-    const Loops stored = loops_inside(sch_, result, 1);
-    unroll(sch_, {row, stored[0]});
+    sch_.apply(ReverseComputeAt{result, around.back(), true});
+    const Loops stored = loops_inside(sch_, result, around.size());
+    unroll(sch_, {row});
     keep_in_registers(sch_, {vector, stored[stored.size() - 2]}, {lane, stored.back()});
-    sum_digits(sums, unpacking, chunk);
+    sum_digits(sums, unpacking, words, group);
     sch_.apply(DecomposeReduction{product_, chunk});
-    sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), prefetches(words_of(unpacking, sums))});
+    const AttrList parameters = prefetches_of_parameters(words);
+    if (!parameters.empty()) sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), parameters});
     sch_.apply(Parallel{tile});
   }
 
@@ -103,9 +108,10 @@ class DigitSchedule {
   Buffer words_of(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
     return unpacking ? operands_of(*block_of(*unpacking))[0]->buffer : numbers_of(*block_of(sums)).buffer;
   }
-  // Returns the buffers of which the iteration of a chunk prefetches what later ones read, and how many rows ahead.
-  AttrList prefetches(const Buffer& words) const {
-    AttrList result = {words->name, rows_ahead(words, 1)};
+  // Returns the buffers with a number for each column of which a chunk's iteration prefetches what later ones read, and
+  // how many rows ahead.
+  AttrList prefetches_of_parameters(const Buffer& words) const {
+    AttrList result;
     const int64_t chunks = *as_int(axes_of(*found_.product.block, IterKind::kReduce)[0].domain.extent);
     const int64_t rows_of_chunk = std::max<int64_t>(1, rows_of(words) / std::max<int64_t>(chunks, 1));
     for (const Ref<BufferLoad>& load : operands_of(*found_.product.block)) {
@@ -122,23 +128,24 @@ class DigitSchedule {
     return std::max<int64_t>(1, cost_model::kStreamedBytesAhead / bytes);
   }
 
-  // Sums the digits of a chunk, some rows at a time, in registers.
-  void sum_digits(const BlockRV& sums, const std::optional<BlockRV>& unpacking, const LoopRV& chunk) {
-    sch_.apply(ComputeAt{sums, chunk, true});
+  // Sums the digits of a chunk for the rows of a group, in registers.
+  void sum_digits(const BlockRV& sums, const std::optional<BlockRV>& unpacking, const Buffer& words,
+                  const LoopRV& group) {
+    constexpr int64_t kGroup = 4;  // products that a lane sums
+    sch_.apply(ComputeAt{sums, group, true});
     sch_.apply(SetScope{sums, 0, "local"});
-    const Loops inside = loops_inside(sch_, sums, 2);  // rows, digits, vectors, lanes, depth, and loops of one iteration
-    Loops long_loops;
-    for (const LoopRV& loop : inside) long_loops.push_back(loop);
-    const size_t last = inside.size() - 1;
-    const LoopRV &row = inside[0], &digit = inside[2], &vector = inside[last - 2], &lane = inside[last - 1];
+    const Loops loops = sch_.apply(GetLoops{sums});  // the last ones: rows, 1, digits, 1, vectors, lanes, depth
+    const LoopRV &row = loops[loops.size() - 7], &digit = loops[loops.size() - 5], &vector = loops[loops.size() - 3],
+                 &lane = loops[loops.size() - 2];
     const int64_t per_byte = unpacking ? numbers_in_byte(*unpacking) : 1;
-    const Loops rows = sch_.apply(Split{row, {std::nullopt, plan_.rows}});
-    const Loops depth = sch_.apply(Split{inside[last], {std::nullopt, per_byte, 4}});
-    sch_.apply(Reorder{{rows[0], depth[0], vector, depth[1], rows[1], digit, lane, depth[2]}});
-    unroll(sch_, {vector, depth[1], rows[1], digit});
+    const Loops depth = sch_.apply(Split{loops.back(), {std::nullopt, per_byte, kGroup}});
+    sch_.apply(Reorder{{depth[0], vector, depth[1], row, digit, lane, depth[2]}});
+    unroll(sch_, {vector, depth[1], row, digit});
     sch_.apply(DecomposeReduction{sums, depth[0]});
     if (unpacking) unpack(*unpacking, vector);
     sch_.apply(Tensorize{lane, found_.instruction, false});
+    // A row of words at a time: more prefetches at once would wait for the core's line fill buffers.
+    sch_.apply(Annotate{depth[0], annotation<"prefetch_ahead">(), AttrList{words->name, rows_ahead(words, 1)}});
   }
   int64_t numbers_in_byte(const BlockRV& unpacking) const {
     const Buffer words = operands_of(*block_of(unpacking))[0]->buffer, numbers = block_of(unpacking)->writes[0].buffer;
@@ -170,7 +177,7 @@ ScheduleRule digit_product_rule() {
                    .op = "matmul",
                    .doc = "a product of few rows with packed numbers of few bits, by digits of the activations",
                    .decisions = {{"rows", "rows whose sums of digits are in registers at the same time",
-                                  "vector registers / (digits * vectors of a tile)"}}},
+                                  "a divisor of the rows, at most vector registers / (digits * vectors of a tile)"}}},
                   find_digit_product, choose_digit_product, follow_digit_product);
 }
 

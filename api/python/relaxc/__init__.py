@@ -12,13 +12,13 @@ from ._compile import RelaxcWarning
 from ._library import lib as _lib
 from .errors import (Cancelled, CompileError, Error, ErrorPlace, InternalError, OutOfMemoryError, RunError,
                      UnsupportedError, UsageError)
-from .info import ValueInfo
+from .info import CacheInfo, ValueInfo
 from .model import Model, Results, load
 from .module import Module, compile, compile_to_file
 from .profile import KernelCall, Profile
 from .progress import Progress
 
 __version__: str = _lib.version().decode()
-__all__ = ["Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall", "Model", "Module",
-           "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError", "UnsupportedError",
-           "UsageError", "ValueInfo", "compile", "compile_to_file", "load"]
+__all__ = ["CacheInfo", "Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall", "Model",
+           "Module", "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError",
+           "UnsupportedError", "UsageError", "ValueInfo", "compile", "compile_to_file", "load"]

@@ -38,7 +38,7 @@ class Options:
                  dims: Mapping[str, int] | None = None,
                  dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None,
                  kernels: Path | Sequence[Path] = (), jobs: int = 0, opt_level: int = 0, winograd_error: float = 2,
-                 precision: str | None = None, cache: Path | None = None,
+                 precision: str | None = None, in_place: bool = False, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         if jobs < 0:
@@ -77,6 +77,7 @@ class Options:
         options.num_threads, options.opt_level = jobs, opt_level
         options.winograd_error = winograd_error or -1  # 0 is the default in C
         options.precision = encoded(precision)
+        options.in_place = bool(in_place)
         options.log = _library.Logger(self._hear)
         if self._report is not None:
             options.progress = _library.ProgressCallback(self._tell)

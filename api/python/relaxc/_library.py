@@ -58,6 +58,10 @@ class SessionOptions(c.Structure):
                 ("allocator", c.c_void_p), ("thread_pool", c.c_void_p)]
 
 
+class CacheInfo(c.Structure):
+    _fields_ = [("input", c.c_int32), ("output", c.c_int32), ("length", c.c_int32), ("axis", c.c_int32)]
+
+
 class MemoryStats(c.Structure):
     _fields_ = [("live_bytes", c.c_int64), ("idle_bytes", c.c_int64), ("peak_bytes", c.c_int64),
                 ("allocations", c.c_int64)]
@@ -86,7 +90,8 @@ class CompileOptions(c.Structure):
                 ("opt_level", c.c_int32), ("winograd_error", c.c_double), ("cache", c.c_char_p), ("log", Logger),
                 ("progress", ProgressCallback), ("user", c.c_void_p),
                 ("cancelled", c.c_void_p), ("range_names", c.POINTER(c.c_char_p)), ("range_least", c.POINTER(c.c_int64)),
-                ("range_most", c.POINTER(c.c_int64)), ("num_ranges", c.c_int32), ("precision", c.c_char_p)]
+                ("range_most", c.POINTER(c.c_int64)), ("num_ranges", c.c_int32), ("precision", c.c_char_p),
+                ("in_place", c.c_int32)]
 
 
 def _paths() -> Iterator[str]:
@@ -140,6 +145,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "num_outputs": (_I, _P, _S),
     "input": (_INFO, _P, _S, _I),
     "output": (_INFO, _P, _S, _I),
+    "num_caches": (_I, _P, _S),
+    "cache": (_I, _P, _S, _I, c.POINTER(CacheInfo)),
     "program_note": (_S, _P, _S),
     "session_new": (_I, _P, _P, _P),
     "session_release": (None, _P),
@@ -153,6 +160,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "any_release": (None, _P),
     "any_none": (_I, _P),
     "any_tensor": (_I, _TENSORS, _P),
+    "any_dlpack": (_I, _P, _P),
     "any_strings": (_I, c.POINTER(_S), c.POINTER(_Z), c.POINTER(c.c_int64), _I, _P),
     "any_int": (_I, c.c_int64, _P),
     "any_double": (_I, c.c_double, _P),

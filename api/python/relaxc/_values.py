@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 import numpy as np
 
 from . import _library
-from ._library import Tensor, lib, text
+from ._library import Deleter, ManagedTensor, Tensor, lib, text
 from ._tensors import Slot, as_array, take
 from .errors import UsageError, check
 
@@ -112,7 +112,23 @@ def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
         return _strings(value, name)
     slot = Slot(Tensor(), declared, name)
     slot.lend(value)
-    return _made(lib.any_tensor, slot.tensor)
+    return _lent(slot, value) if info is not None and info.is_cache else _made(lib.any_tensor, slot.tensor)
+
+
+_lent_values: dict[int, tuple[ManagedTensor, Slot, Any]] = {}  # by the address of the first, until the library is done
+
+
+@Deleter
+def _release(address: int) -> None:
+    _lent_values.pop(address, None)
+
+
+def _lent(slot: Slot, value: Any) -> Handle:
+    """Returns the tensor with the memory of the value, to which a run writes."""
+    managed = ManagedTensor(slot.tensor, None, c.cast(_release, c.c_void_p))
+    address = c.addressof(managed)
+    _lent_values[address] = (managed, slot, value)
+    return _made(lib.any_dlpack, address)
 
 
 def _strings(array: np.ndarray[Any, Any], name: str) -> Handle:

@@ -38,6 +38,8 @@ class ValueInfo:
     fields: tuple[ValueInfo, ...]
     """Of a tuple; the item of a sequence; key and value of a map."""
     code: Code | None
+    is_cache: bool = False
+    """Whether a run extends it in place, and so writes to the array that is given."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type}"
@@ -46,6 +48,19 @@ class ValueInfo:
     def is_array(self) -> bool:
         """Whether it is a tensor of numbers in any case, so that runs need no other values."""
         return self.kind == "tensor" and not self.optional and self.code is not None and not self.code.is_string
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """A cache of a decoder that runs extend in place: a run writes to the memory of an input, and gives that memory back
+    as an output."""
+
+    input: str
+    output: str
+    length: str | None
+    """The input that says how many tokens are in the cache; None: other inputs of the model say where it writes."""
+    axis: int
+    """The axis of the tokens, whose dim is the room for them."""
 
 
 def _range_of(dim: _library.Dim) -> tuple[int, int | None]:

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from dataclasses import replace
 from typing import Any, Mapping, NoReturn, Sequence
 
 from . import _interrupt, _library
 from ._library import encoded, lib, text
 from ._session import Session
 from .errors import UsageError, check
-from .info import ValueInfo, info_of
+from .info import CacheInfo, ValueInfo, info_of
 from .profile import Profile
 
 
@@ -63,7 +64,11 @@ class Model:
         """The declared outputs."""
         self._names = tuple(info.name for info in self.inputs)
         self._output_names = tuple(info.name for info in self.outputs)
-        self._is_plain = all(info.is_array for info in self.inputs + self.outputs)
+        self.caches: tuple[CacheInfo, ...] = self._cache_infos()
+        """The caches that runs extend in place (`in_place=True` of `compile`)."""
+        written = {cache.input for cache in self.caches}
+        self.inputs = tuple(replace(info, is_cache=info.name in written) for info in self.inputs)
+        self._is_plain = not self.caches and all(info.is_array for info in self.inputs + self.outputs)
         self._count = len(self.inputs)
         self._idle: list[Session] = []
         self._sessions: list[Session] = []
@@ -73,6 +78,14 @@ class Model:
         if total < 0:
             check(_library.USAGE)
         return tuple(info_of(row(self._program.handle, self._function, i).contents) for i in range(total))
+
+    def _cache_infos(self) -> tuple[CacheInfo, ...]:
+        row, caches = _library.CacheInfo(), []
+        for i in range(lib.num_caches(self._program.handle, self._function)):
+            check(lib.cache(self._program.handle, self._function, i, c.byref(row)))
+            length = None if row.length < 0 else self._names[row.length]
+            caches.append(CacheInfo(self._names[row.input], self._output_names[row.output], length, row.axis))
+        return tuple(caches)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Runs the model.

@@ -28,7 +28,8 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
             dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
             function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
-            precision: str | None = None, jobs: int = 0, cache: Path | None = None, progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
+            precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
+            progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
     Args:
@@ -47,6 +48,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
             sums; 0 computes all of them directly.
         precision: the numbers that products read: "fp32" (the default), "bf16", "fp16" or "mixed"
             (docs/precision.md).
+        in_place: whether runs of a decoder extend its caches in place (docs/relaxc.md): `Model.caches` lists them, and a
+            run writes to the arrays of these inputs. An error where there is none.
         jobs: threads that compile; 0: all cores.
         cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
             variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
@@ -57,8 +60,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
     options = Options(target=target, passes=passes, function=function, dims=dims,
                       dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
-                      opt_level=opt_level, winograd_error=winograd_error,
-                      precision=precision, cache=cache, log=log, progress=progress)
+                      opt_level=opt_level, winograd_error=winograd_error, precision=precision, in_place=in_place,
+                      cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
