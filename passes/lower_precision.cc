@@ -13,6 +13,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "passes/compose.h"
 #include "passes/graph_rewriter.h"
 #include "passes/precision.h"
 #include "passes/product_bands.h"

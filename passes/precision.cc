@@ -93,7 +93,8 @@ constexpr KeptInFloat32 kRows[] = {
      }},
     {"nn.conv2d", "a window of 3x3 with stride 1, and the target has no products of 16 bits",
      "Winograd's algorithm saves more, and transforms weights of float32", may_be_winograd},
-    {"matmul nn.conv1d nn.conv2d", "`mixed` or a model of 16 bits, the target has no products of 16 bits, and each weight is used often",
+    {"matmul nn.conv1d nn.conv2d", "`mixed` or a model of 16 bits, the target has no products of 16 bits, and each weight is used "
+     "often",
      "the arithmetic takes the time, not the memory", is_bound_by_arithmetic},
     {"nn.softmax nn.log_softmax exp log nn.attention nn.attention_bias", "",
      "an error of the exponent's argument is a relative error of the result: 2 % at 8 bits for a score of 10"},

@@ -15,10 +15,10 @@ namespace relaxc::tools {
 using CalibrationSample = std::vector<vm::Value>;
 
 struct CalibrationOptions {
-  const char* flag = "--calibrate";  // which gives `paths`, for messages
-  std::vector<std::string> paths;    // files and folders
-  int64_t random = 0;                // so many samples at random
-  double percentile = 100;           // of the elements that lie between the limits of a range
+  const char* flag = "--calibrate";     // which gives `paths`, for messages
+  std::vector<std::string> paths = {};  // files and folders
+  int64_t random = 0;                   // so many samples at random
+  double percentile = 100;              // of the elements that lie between the limits of a range
   void add_to(CLI::App& app);
   bool has_samples() const { return !paths.empty() || random > 0; }
   // Reads or makes the samples. A folder holds input_0.pb ..., folders of such, or a file for each sample. A .npy file

@@ -75,8 +75,9 @@ int run(const RunOptions& stated) {
   check_output_folder(options.results.output_dir, stated.inputs.files());
   const CompileSettings settings = settings_of(options);
   if (options.accuracy)
-    report_accuracy(options.model, options.compiler, options.threads,
-                    [&](const auto& inputs) { return std::vector(1, inputs_of(options, settings, inputs)); });
+    report_accuracy(options.model, options.compiler, options.threads, [&](const auto& inputs) {
+      return std::vector<CalibrationSample>{inputs_of(options, settings, inputs)};
+    });
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
   show_results(results, function, options.results);

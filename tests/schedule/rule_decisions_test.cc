@@ -94,9 +94,10 @@ def main(q: R.Tensor((8, 4), "float32"), k: R.Tensor((4, 8), "float32")):
 
 TEST_CASE("decisions that there are not", "[schedule]") {
   std::string rule = error_of("S.use(\"contractoin\", rows=6)");
-  CHECK(has(rule,
-            "uses.py:1:1: error: there is no rule 'contractoin'; there are: attention, digit_product, tiles, contraction, "
-            "convolution"));
+  CHECK(has(
+      rule,
+      "uses.py:1:1: error: there is no rule 'contractoin'; there are: attention, digit_product, tiles, contraction, "
+      "convolution"));
   std::string other = error_of("S.use(\"constant_operand\", at=\"other\", panel=16)");
   CHECK(has(other, "uses.py:1:1: error: no matmul is called 'other'; there are: y"));
   CHECK(has(error_of("S.use(\"image_layout\", at=\"y\", block=16)"), "no nn.conv2d is called 'y'; there are: none"));
