@@ -14,7 +14,7 @@ namespace {
 
 std::string_view page_file(std::string_view name) {
   const PageFile* file = find_item(page_files(), name, &PageFile::name);
-  RELAXC_CHECK(file, "no file ", name, " among the parts of pages");
+  RELAXC_CHECK(file, "no file '{}' among the parts of pages", name);
   return file->text;
 }
 
@@ -40,7 +40,7 @@ std::string gzipped(std::string_view text) {
   constexpr int kWindowOfGzip = 15 + 16, kMemoryLevel = 8;
   z_stream stream{};
   int status = deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kWindowOfGzip, kMemoryLevel, Z_DEFAULT_STRATEGY);
-  RELAXC_CHECK(status == Z_OK, "zlib starts, got status ", status);
+  RELAXC_CHECK(status == Z_OK, "zlib starts, got status {}", status);
   std::string result(deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -48,7 +48,7 @@ std::string gzipped(std::string_view text) {
   stream.avail_out = static_cast<uInt>(result.size());
   status = deflate(&stream, Z_FINISH);
   deflateEnd(&stream);
-  RELAXC_CHECK(status == Z_STREAM_END, "zlib compresses the texts of a page, got status ", status);
+  RELAXC_CHECK(status == Z_STREAM_END, "zlib compresses the texts of a page, got status {}", status);
   result.resize(stream.total_out);
   return result;
 }
