@@ -316,8 +316,9 @@ typedef struct relaxc_compile_options {
   const int64_t* range_least;        /* from 0 */
   const int64_t* range_most;         /* INT64_MAX: any */
   int32_t num_ranges;
-  int32_t in_place; /* 1: runs of a decoder extend its caches in place, where they have the names of exporters
-                       (docs/relaxc.md); an error where there is none */
+  int64_t in_place; /* 1: runs of a decoder extend its caches in place, where they have the names of exporters
+                       (docs/relaxc.md); an error where there is none. 64 bits: it lies behind the padding of older
+                       structs */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */
