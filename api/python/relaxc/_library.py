@@ -91,7 +91,7 @@ class CompileOptions(c.Structure):
                 ("progress", ProgressCallback), ("user", c.c_void_p),
                 ("cancelled", c.c_void_p), ("range_names", c.POINTER(c.c_char_p)), ("range_least", c.POINTER(c.c_int64)),
                 ("range_most", c.POINTER(c.c_int64)), ("num_ranges", c.c_int32), ("precision", c.c_char_p),
-                ("in_place", c.c_int32)]
+                ("in_place", c.c_int64)]
 
 
 def _paths() -> Iterator[str]:
