@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 
+#include "ir/constants.h"
 #include "passes/graph_rewriter.h"
 #include "tir/target.h"
 
@@ -18,12 +19,6 @@ struct QuantizedValue {
   DType dtype() const { return *tensor_dtype(numbers.type()); }
 };
 
-// Returns whether a tensor has one element, and the element where that is a constant.
-bool is_one_element(const Type& tensor);
-std::optional<double> constant_element(const Expr& tensor);
-// Returns whether two values are the same leaf or equal constants.
-bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b);
-Expr scalar_constant(double value, DType dtype);
 // Returns the tensor of bytes with its axes in that order.
 Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes);
 
