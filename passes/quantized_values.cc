@@ -120,6 +120,30 @@ Expr zero_of_other_sign(const QuantizedValue& value, Builder& b) {
   return b.op("add", {b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), scalar_constant(shift, kInt32)});
 }
 
+bool can_sum(int64_t depth) { return depth <= kMostDepth; }
+
+// sum((x - x0) * (w - w0)) = sum(x * w) - w0 * sum(x) - x0 * (sum(w) - depth * w0)
+Expr run_time_sums(const QuantizedValue& x, const QuantizedValue& matrix, const EmitProduct& product, Builder& b) {
+  auto zero_of = [&](const QuantizedValue& value) -> std::optional<Expr> {
+    if (!value.zero || constant_element(*value.zero) == 0.0) return std::nullopt;
+    return reshape(b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), {}, b);
+  };
+  auto total = [&](const Expr& numbers, int64_t axis) {
+    return b.op("sum", {b.op("astype", {numbers}, DTypeAttrs{kInt32})},
+                ReduceAttrs{.axis = {{axis}}, .keepdims = true});
+  };
+  Expr sum = product(x.numbers, matrix.numbers);
+  const std::optional<Expr> x_zero = zero_of(x), w_zero = zero_of(matrix);
+  if (w_zero) sum = b.op("subtract", {sum, b.op("multiply", {total(x.numbers, -1), *w_zero})});
+  if (!x_zero) return sum;
+  Expr columns = total(matrix.numbers, 0);
+  if (w_zero) {
+    const double depth = static_cast<double>(constant_shape(matrix.numbers.type())->at(0));
+    columns = b.op("subtract", {columns, b.op("multiply", {*w_zero, scalar_constant(depth, kInt32)})});
+  }
+  return b.op("subtract", {sum, b.op("multiply", {columns, *x_zero})});
+}
+
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,
                   const EmitProduct& product, Builder& b) {
   Expr sum = product(x.numbers, weight.numbers);

@@ -47,4 +47,10 @@ using EmitProduct = std::function<Expr(const Expr& x, const Expr& weight)>;
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,
                   const EmitProduct& product, Builder& b);
 
+// Returns whether sums of so many products of 8 bits are in int32.
+bool can_sum(int64_t depth);
+// Does the same with a matrix [depth, outputs] that only the run knows, whose sums the run computes, too. Both operands
+// have one zero point for all.
+Expr run_time_sums(const QuantizedValue& x, const QuantizedValue& matrix, const EmitProduct& product, Builder& b);
+
 }  // namespace relaxc
