@@ -300,6 +300,7 @@ Value FunctionEmitter::load_apart(const BufferLoad& load, DType dtype) {
 }
 
 Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
+  if (Value elements = lookup(load, dtype)) return elements;
   bool has_mask = load.predicate || mask_;
   if (!has_mask && !buffer_type(load.buffer).dtype.is_packed()) {
     if (Value lanes = load_apart(load, dtype)) return lanes;

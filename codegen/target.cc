@@ -23,6 +23,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/dot_intrinsics.h"
+#include "tir/analysis/byte_tables.h"
 #include "tir/intrin/tensor_intrin.h"
 #include "vm/cpu.h"
 
@@ -121,6 +122,7 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   // Architectures other than x86 and AArch64 are not assumed to have a fused instruction.
   target.has_fma = on_x86("fma") || triple.isAArch64();
   target.has_float16_conversion = on_x86("f16c") || triple.isAArch64();
+  if (on_x86("avx512vbmi+avx512vl") || triple.isAArch64()) target.dot_forms.emplace(kByteTables);
   for (const DotForm& form : dot_forms()) {
     if (!form.figure || !has_intrinsic(info, form.instruction)) continue;
     target.dot_forms.insert(form.name);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/builder.h"
+#include "ir/constants.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -36,11 +37,6 @@ static Type infer_attention(const OpCall& op) {
 
 namespace {
 
-Expr scalar_tensor(double value, DType dtype) {
-  Tensor tensor = Tensor::empty({}, dtype);
-  tensor.set_double(0, value);
-  return constant(std::move(tensor));
-}
 Expr int_tensor(int64_t value) { return constant(Tensor::of<int64_t>({}, kInt64, {value})); }
 
 // Emits the operators of one call.
@@ -63,7 +59,7 @@ class AttentionParts {
     bool is_var_len = op_.name() == ops::kAttentionVarLen;
     if (!is_var_len && op_.size() > 3) scores = b_.op("add", {scores, as(op_.arg(3), dtype_)});
     auto mask = is_var_len && op_.size() > 3 ? mask_of_sequences() : mask_of_positions();
-    if (mask) scores = b_.op("where", {*mask, scores, scalar_tensor(-INFINITY, dtype_)});
+    if (mask) scores = b_.op("where", {*mask, scores, scalar_constant(-INFINITY, dtype_)});
     Expr weights = as(b_.op("nn.softmax", {scores}, LastAxisAttrs{-1}), op_.dtype(0));
     return permuted(b_.op("matmul", {weights, permuted(per_query_head(2), {0, 2, 1, 3})}), {0, 2, 1, 3});
   }
@@ -86,9 +82,9 @@ class AttentionParts {
   }
   Expr scaled(const Expr& scores) {
     const Expr& size = op_.shape(0)[3];
-    if (attrs_.scale) return b_.op("multiply", {scores, scalar_tensor(*attrs_.scale, dtype_)});
+    if (attrs_.scale) return b_.op("multiply", {scores, scalar_constant(*attrs_.scale, dtype_)});
     if (auto known = as_int(size))
-      return b_.op("divide", {scores, scalar_tensor(std::sqrt(static_cast<double>(*known)), dtype_)});
+      return b_.op("divide", {scores, scalar_constant(std::sqrt(static_cast<double>(*known)), dtype_)});
     Expr root = b_.op("sqrt", {b_.op("scalar_to_tensor", {size}, DTypeAttrs{dtype_})});
     return b_.op("divide", {scores, root});
   }

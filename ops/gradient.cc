@@ -1,5 +1,6 @@
 #include "ops/gradient.h"
 
+#include "ir/constants.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 
@@ -19,11 +20,7 @@ Term Term::as(DType to) const { return to == dtype() ? *this : op("astype", Cast
 Term Term::over(const char* reduction, const std::vector<int64_t>& axes) const {
   return op(reduction, ReduceAttrs{.axis = axes, .keepdims = true});
 }
-Term Term::number(double value) const {
-  Tensor tensor = Tensor::empty({}, dtype());
-  tensor.set_double(0, value);
-  return {constant(std::move(tensor), builder->span()), builder};
-}
+Term Term::number(double value) const { return {scalar_constant(value, dtype(), builder->span()), builder}; }
 Term Term::zeros() const { return gradients::zeros(shape(), dtype(), *builder); }
 Term Term::where(const Term& condition, const Term& otherwise) const {
   return {builder->op("where", {condition.expr, expr, otherwise.expr}), builder};

@@ -110,6 +110,29 @@ OpRow quantization(const char* name, const char* doc, const char* parameter, std
                     element);
 }
 
+Type infer_lookup(const OpCall& op) {
+  if (!op.dtype(0).is_integral() || op.dtype(0).bits != 8)
+    op.fail("data of {}, expected int8 or uint8", to_string(op.dtype(0)));
+  if (op.rank(1) != 1) op.fail("a table of rank {}, expected 1", op.rank(1));
+  op.require_equal(op.shape(1)[0], int_imm(kByteTableSize), "size of the table and number of bytes");
+  return tensor_type(op.shape(0), op.dtype(1));
+}
+Expr lookup_element(const OpCall&, Inputs x, Axes i) {
+  return load(x[1], {cast_to(cast_to(at(x[0], i), DType::uint(8)), kInt64)});
+}
+// The data's layout; the table stays as it is.
+std::optional<LayoutOffer> layouts_of_lookup(const LayoutQuestion& q) {
+  if (!q.layouts[0]) return std::nullopt;
+  auto emit = [](const std::vector<Expr>& tensors, Builder& b) { return b.op(std::string(kLookup.text), tensors); };
+  return LayoutOffer{.operands = {q.layouts[0], std::nullopt}, .result = *q.layouts[0], .emit = emit};
+}
+reference::Tensors lookup_reference(const ReferenceCall& c) {
+  return {reference::tensor_of(c.x[0].shape(), c.x[1].dtype(), [&](const reference::Index& i) {
+    const auto byte = static_cast<int64_t>(reference::element(c.x[0], i)) & (kByteTableSize - 1);
+    return c.x[1].as_double(byte);
+  })};
+}
+
 // Limits a number to those of an integer dtype. NaN becomes the least.
 double within(double number, DType dtype) {
   if (!dtype.is_integral() || dtype.bits > 32) return number;
@@ -153,7 +176,14 @@ std::vector<OpRow> quantize_ops() {
                                                         "scalar, or one per element or block of the axis",
                                                         with_extension(op_attrs<DequantizeAttrs>(), "block_size"),
                                                         dequantize_element),
-                          of_parameters<DequantizeAttrs>(dequantized))};
+                          of_parameters<DequantizeAttrs>(dequantized)),
+          reference::with(by_element({.name = std::string(kLookup.text),
+                                      .doc = "table[data], where the bits of data are a number from 0 to 255",
+                                      .inputs = {{"data", "int8 or uint8"}, {"table", "256 elements"}},
+                                      .infer = infer_lookup,
+                                      .layouts = layouts_of_lookup},
+                                     lookup_element, OpPattern::kBroadcast),
+                          lookup_reference)};
 }
 
 }  // namespace relaxc

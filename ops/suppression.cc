@@ -1,6 +1,7 @@
 // Detection: boxes whose score is too low are dropped, and boxes that one of a higher score covers (non-maximum
 // suppression).
 #include "ir/builder.h"
+#include "ir/constants.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -91,9 +92,8 @@ Expr decompose_nms(const OpCall& op, Builder& b) {
   scores = b.op("reshape", {scores, shape_expr({shape[0], shape[1]})});
   Expr position = b.op("arange", {int_imm(0), shape[1], int_imm(1)}, DTypeAttrs{kInt32});
   Expr is_valid = b.op("less", {position, b.op("expand_dims", {op.arg(1)}, AxisListAttrs{{{1}}})});
-  Tensor least = Tensor::empty({}, op.dtype(0));
-  least.set_double(0, -std::numeric_limits<double>::infinity());
-  scores = b.op("where", {is_valid, scores, constant(std::move(least))});
+  const Expr least = scalar_constant(-std::numeric_limits<double>::infinity(), op.dtype(0));
+  scores = b.op("where", {is_valid, scores, least});
   Expr order = b.op("argsort", {scores}, ArgsortAttrs{.axis = 1, .descending = true, .dtype = kInt64});
   return b.op("dyn.non_max_suppression", {op.arg(0), op.arg(1), op.arg(2), order}, attrs);
 }

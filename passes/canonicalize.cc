@@ -2,6 +2,7 @@
 // is never worse and equal bit for bit.
 #include <algorithm>
 
+#include "ir/constants.h"
 #include "ir/layout.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
@@ -26,10 +27,7 @@ struct Site {
     return binding ? as_call(binding->value, op) : nullptr;
   }
   // Returns whether argument i is a constant of one element, `number`.
-  bool is_number(size_t i, double number) const {
-    const Constant* constant = call.args.at(i).as<Constant>();
-    return constant && constant->data.size() == 1 && constant->data.as_double(0) == number;
-  }
+  bool is_number(size_t i, double number) const { return constant_element(call.args.at(i)) == number; }
 };
 
 struct Rule {

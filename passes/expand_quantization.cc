@@ -6,10 +6,10 @@
 // A zero point of 0 is left out. It is placed where narrow weights are kept (Tables::keep_narrow_weights).
 #include <cmath>
 
+#include "ir/constants.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/compose.h"
-#include "passes/quantized_values.h"
 
 namespace relaxc {
 

@@ -18,6 +18,7 @@
 #include "passes/tables.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/byte_tables.h"
 #include "tir/analysis/conditions.h"
 #include "tir/analysis/nests.h"
 #include "tir/analysis/pointers.h"
@@ -253,6 +254,10 @@ OpPattern pattern_of(const PrimFuncRef& program) {
     }
     OpPattern pattern = is_part(block, *blocks) ? OpPattern::kInjective : OpPattern::kElementwise;
     walk(block->body, [&](const BufferLoad& load) {
+      if (byte_table_index(load)) {
+        pattern = std::max(pattern, OpPattern::kBroadcast);
+        return;
+      }
       bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
       for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
         const IterVar& axis = axes[axes.size() - load.indices.size() + d];

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "ir/attr_names.h"
+#include "ir/constants.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ops/common.h"
@@ -312,10 +313,7 @@ class LoopProgram {
     result.attrs.set(attr_names::kIsScheduled, true);
     result.attrs.set(attr_names::kRule, joined(step_.parts, &Part::rule, "; "));
     // The formulas speak of params by number, and make_call_tir drops those for constants of one element.
-    auto is_dropped = [](const Expr& tensor) {
-      return tensor.is<Constant>() && tensor.as<Constant>()->data.size() == 1;
-    };
-    if (std::ranges::none_of(tensors_, is_dropped))
+    if (std::ranges::none_of(tensors_, [](const Expr& tensor) { return constant_element(tensor).has_value(); }))
       result.attrs.set(attr_names::kWork, Attrs{{"operations", work.operations}, {"accesses", to_attr(work.accesses)}});
     return make_prim_func(std::move(result), span_);
   }

@@ -1,9 +1,10 @@
 // Expects: weights that stay in 8 bits (fold_parameters), the user's kernels in their places. Guarantees: the parts of
 // a graph that compute with quantized values compute with their integers.
 //   dequantize moves behind what only moves numbers, or takes the largest (kMovesOfNumbers): fewer bytes are moved;
-//   quantize of dequantize by the same parameters is the integers;
+//   quantize of dequantize by the same parameters is the integers, and parts of a concatenation are quantized each;
 //   convolutions and products of dequantized values, and those of int32 that importers write for QLinearConv and
-//   MatMulInteger, are sums of products of 8 bits with a constant weight, exact in int32 (quantized_values.h);
+//   MatMulInteger, are sums of products of 8 bits with a constant weight, exact in int32 (quantized_values.h), and so
+//   are those of two matrices that only the run knows, where there are enough rows;
 //   quantize behind such a sum multiplies once by scale_x * scale_w / scale_y and rounds, as ONNX defines QLinearConv.
 //   A bias in int32 of the scale scale_x * scale_w is added to the sum.
 // Results are those of the reference arithmetic, bit for bit, but for sums of dequantized values: float32 rounds them
@@ -24,12 +25,13 @@ namespace relaxc {
 namespace {
 
 constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
+constexpr int64_t kFewestRowsToPack = 16;
 constexpr double kSameScale = 1e-6;  // relative difference of scales that are meant to be equal
 
 // Operators that move the numbers of argument 0 (concat: of all), or take the largest of some, without arithmetic.
 constexpr OpName kMovesOfNumbers[] = {ops::kReshape,     ops::kFlatten,   ops::kSqueeze,      ops::kExpandDims,
                                       ops::kPermuteDims, ops::kConcat,    ops::kStridedSlice, ops::kTake,
-                                      ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad};
+                                      ops::kBroadcastTo, ops::kMaxPool2d, ops::kPad,          ops::kResize};
 
 // Returns whether a scale is a positive constant by which no number of 8 bits overflows, nor a sum when it is divided.
 bool is_plain_scale(const Expr& scale) {
@@ -200,7 +202,8 @@ class IntegerRegions final : public GraphRewriter {
     const bool takes_largest = call.callee.as<OpRef>()->name == ops::kMaxPool2d;
     if (!first || (takes_largest && !is_plain_scale(*first->scale))) return std::nullopt;
     if (call.callee.as<OpRef>()->name == ops::kPermuteDims) return permuted_numbers(call, *first, b);
-    if (!has_one_parameter(*first)) return std::nullopt;
+    const bool is_resize = call.callee.as<OpRef>()->name == ops::kResize;
+    if (!has_one_parameter(*first) || (is_resize && !takes_nearest(call.attrs))) return std::nullopt;
     if (parts) {
       std::vector<Expr> numbers;
       for (const Expr& part : parts->items) {
@@ -224,6 +227,11 @@ class IntegerRegions final : public GraphRewriter {
     }
     const Expr numbers = b.op(call.callee.as<OpRef>()->name, std::move(args), attrs);
     return b.op("dequantize", {numbers, *first->scale, *first->zero}, DequantizeAttrs{-1, kFloat32});
+  }
+  static bool takes_nearest(const Attrs& attrs) {
+    const auto resize = read_attrs<ResizeAttrs>(attrs);
+    return resize.method == "nearest" && !resize.antialias &&
+           resize.coordinate_transformation_mode != "tf_crop_and_resize";
   }
   // In a transposed tensor the parameters are along another axis. Weights are constants again.
   static Expr permuted_numbers(const Call& call, const QuantizedValue& value, Builder& b) {
@@ -282,14 +290,15 @@ class IntegerRegions final : public GraphRewriter {
         !has_parameters_along(*w, output_axis))
       return std::nullopt;
     const std::optional<SignedWeight> weight = signed_weight(*w, is_matrix);
-    if (!weight) return std::nullopt;
-    QuantizedValue left = for_dots(*x, b);
+    if (!weight && !(is_matrix && gains_by_packing(*x, *w))) return std::nullopt;
+    QuantizedValue left = activations_ ? in_dtype(*x, *activations_, b) : *x;
     if (padded) {
       const std::optional<Expr> numbers = padded(left);
       if (!numbers) return std::nullopt;
       left.numbers = *numbers;
     }
-    const Expr sum = integer_sums(left, *weight, axes_behind, emit, b);
+    const Expr sum = weight ? integer_sums(left, *weight, axes_behind, emit, b)
+                            : run_time_sums(left, in_dtype(*w, kInt8, b), emit, b);
     if (!is_real) return sum;
     Expr scale = b.op("multiply", {reshape(*x->scale, {}, b), *w->scale});
     std::vector<Expr> dims;
@@ -302,9 +311,20 @@ class IntegerRegions final : public GraphRewriter {
     if (is_used_once(binding.var)) scaled_.insert_or_assign(real.get(), ScaledSums{sum, scale});
     return real;
   }
-  // Returns the value with numbers of the sign that the target's instructions take.
-  QuantizedValue for_dots(const QuantizedValue& value, Builder& b) {
-    if (!activations_ || value.dtype() == *activations_) return value;
+  // Returns whether the product with a matrix that only the run knows is faster as integers: the matrix is packed for
+  // the target's instructions first, which takes several rows.
+  bool gains_by_packing(const QuantizedValue& x, const QuantizedValue& matrix) const {
+    const std::optional<std::vector<int64_t>> shape = constant_shape(matrix.numbers.type());
+    if (!activations_ || !shape || shape->size() != 2 || !has_one_parameter(matrix) || !can_sum((*shape)[0]))
+      return false;
+    Expr rows = int_imm(1);
+    for (const Expr& dim : *known_shape(x.numbers.type())) rows = rows * dim;
+    const std::optional<int64_t> elements = as_int(simplify(rows));
+    return !elements || *elements >= kFewestRowsToPack * (*shape)[0];
+  }
+  // Returns the value with numbers of that dtype of 8 bits.
+  QuantizedValue in_dtype(const QuantizedValue& value, DType dtype, Builder& b) {
+    if (value.dtype() == dtype) return value;
     const auto [numbers, is_new] = other_sign_.try_emplace(value.numbers.get(), value.numbers);
     if (is_new) {
       numbers->second = with_other_sign(value.numbers, b);
@@ -398,7 +418,7 @@ class IntegerRegions final : public GraphRewriter {
 
   std::optional<Expr> quantized(const Call& call, const Binding& binding, Builder& b) {
     const auto attrs = read_attrs<QuantizeAttrs>(call.attrs);
-    if (auto same = numbers_again(call, attrs.out_dtype, b)) return same;
+    if (auto same = numbers_again(call.args, attrs.out_dtype, b)) return same;
     std::vector<Expr> args = call.args;
     const ScaledSums* known = find_value(scaled_, call.args[0].get());
     const std::optional<double> by = constant_element(args[1]);
@@ -409,25 +429,44 @@ class IntegerRegions final : public GraphRewriter {
     const bool is_rounded = !same_node(args[0], call.args[0]);
     const std::optional<double> zero = constant_element(args[2]);
     const bool turns = activations_ && zero && is_byte(attrs.out_dtype) && attrs.out_dtype != *activations_;
-    if (!turns && !is_rounded) return std::nullopt;
-    QuantizedValue value{args[0], call.args[1], args[2]};
-    if (turns) value.zero = scalar_constant(*zero + (attrs.out_dtype == kInt8 ? 128 : -128), *activations_);
-    value.numbers = b.op("quantize", {args[0], args[1], *value.zero},
-                         QuantizeAttrs{attrs.axis, turns ? *activations_ : attrs.out_dtype});
+    const DType dtype = turns ? *activations_ : attrs.out_dtype;
+    if (turns) args[2] = scalar_constant(*zero + (attrs.out_dtype == kInt8 ? 128 : -128), dtype);
+    std::optional<Expr> made = quantized_parts(args, dtype, b);
+    if (!made && !turns && !is_rounded) return std::nullopt;
+    if (!made) made = b.op("quantize", args, QuantizeAttrs{attrs.axis, dtype});
     // The same numbers, of the sign that the instructions take. Who needs the others computes them from these.
-    const Expr numbers = turns ? with_other_sign(value.numbers, b) : value.numbers;
-    if (turns) other_sign_.emplace(numbers.get(), value.numbers);
-    if (is_rounded && is_used_once(binding.var)) rounded_.emplace(value.numbers.get(), rounded_.size());
+    const Expr numbers = turns ? with_other_sign(*made, b) : *made;
+    if (turns) other_sign_.emplace(numbers.get(), *made);
+    if (is_rounded && is_used_once(binding.var)) rounded_.emplace(made->get(), rounded_.size());
     kept_.push_back(numbers);
     return numbers;
   }
-  // Returns the numbers of a dequantized value that is quantized by its own parameters.
-  std::optional<Expr> numbers_again(const Call& call, DType dtype, Builder& b) {
-    const std::optional<QuantizedValue> known = real_value(call.args[0]);
-    if (!known || !has_one_parameter(*known) || !are_same(known->scale, call.args[1]) ||
-        !is_plain_scale(call.args[1]) || !is_of_bytes(known->numbers.type()))
+  // Quantizes the parts of a concatenation of dequantized values, each by itself: bytes are moved instead of floats.
+  std::optional<Expr> quantized_parts(const std::vector<Expr>& args, DType dtype, Builder& b) {
+    const Call* concat = call_of(args[0], ops::kConcat);
+    const Tuple* parts = concat ? concat->args[0].as<Tuple>() : nullptr;
+    const bool is_private = args[0].is<Var>() && is_used_once(cast<Var>(args[0]));
+    auto is_narrow = [&](const Expr& part) {
+      const std::optional<QuantizedValue> known = real_value(part);
+      return known && has_one_parameter(*known) && is_of_bytes(known->numbers.type());
+    };
+    if (!parts || !is_private || !is_byte(dtype) || !is_plain_scale(args[1]) || !constant_element(args[2]) ||
+        !std::ranges::all_of(parts->items, is_narrow))
       return std::nullopt;
-    const std::optional<double> zero = constant_element(*known->zero), wanted = constant_element(call.args[2]);
+    const std::vector<Expr> numbers = map_each(parts->items, [&](const Expr& part) {
+      const std::vector<Expr> one = {part, args[1], args[2]};
+      const std::optional<Expr> same = numbers_again(one, dtype, b);
+      return same ? *same : b.op("quantize", one, QuantizeAttrs{-1, dtype});
+    });
+    return b.op("concat", {tuple(numbers)}, concat->attrs);
+  }
+  // Returns the numbers of a dequantized value that is quantized by its own parameters (value, scale, zero point).
+  std::optional<Expr> numbers_again(const std::vector<Expr>& args, DType dtype, Builder& b) {
+    const std::optional<QuantizedValue> known = real_value(args[0]);
+    if (!known || !has_one_parameter(*known) || !are_same(known->scale, args[1]) || !is_plain_scale(args[1]) ||
+        !is_of_bytes(known->numbers.type()))
+      return std::nullopt;
+    const std::optional<double> zero = constant_element(*known->zero), wanted = constant_element(args[2]);
     if (!zero || !wanted) return std::nullopt;
     if (known->dtype() == dtype && *zero == *wanted) return known->numbers;
     const double shift = known->dtype() == kInt8 ? 128 : -128;

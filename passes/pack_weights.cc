@@ -221,16 +221,18 @@ class WeightPacker final : public GraphRewriter {
   }
 
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
-    const Constant* constant = node.args[1].as<Constant>();
+    const std::optional<std::vector<int64_t>> dims = constant_shape(node.args[1].type());
     const std::vector<Expr>* shape = known_shape(node.args[0].type());
-    if (!constant || constant->data.ndim() != 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
-    DType left = tensor_dtype(node.args[0].type()).value_or(kInt64), right = constant->data.dtype();
+    if (!dims || dims->size() != 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
+    DType left = tensor_dtype(node.args[0].type()).value_or(kInt64),
+          right = tensor_dtype(node.args[1].type()).value_or(kInt64);
     DType result = tensor_dtype(binding.value.type()).value_or(kInt64);
     bool floats = right.is_float() && right.bits <= 32 && (left == right || left == kFloat32) &&
                   (result == right || result == kFloat32);
     bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
-    if (!floats && !bytes) return std::nullopt;
-    const int64_t depth = constant->data.shape()[0], width = constant->data.shape()[1];
+    // integer_regions makes products of bytes where it gains to pack the right operand in each run.
+    if (!bytes && !(floats && node.args[1].is<Constant>())) return std::nullopt;
+    const int64_t depth = (*dims)[0], width = (*dims)[1];
     if (width == 0 || depth == 0) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.
     const int64_t columns = panel_of(width, accumulation_dtype(result), binding.var);

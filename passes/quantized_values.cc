@@ -34,27 +34,6 @@ Tensor tensor_of_bytes(const std::vector<int64_t>& shape, const std::vector<int8
 
 }  // namespace
 
-bool is_one_element(const Type& tensor) {
-  const std::vector<Expr>* dims = known_shape(tensor);
-  return dims && std::ranges::all_of(*dims, [](const Expr& dim) { return is_int(dim, 1); });
-}
-std::optional<double> constant_element(const Expr& tensor) {
-  const Constant* constant = tensor.as<Constant>();
-  return constant && constant->data.size() == 1 ? std::optional(constant->data.as_double(0)) : std::nullopt;
-}
-bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b) {
-  if (!a || !b) return !a && !b;
-  const Constant *x = a->as<Constant>(), *y = b->as<Constant>();
-  if (!x || !y) return same_node(*a, *b);
-  return x->data.size() == y->data.size() && x->data.dtype() == y->data.dtype() &&
-         same_contents(x->data.reshaped({x->data.size()}), y->data.reshaped({y->data.size()}));
-}
-Expr scalar_constant(double value, DType dtype) {
-  Tensor tensor = Tensor::empty({}, dtype);
-  tensor.set_double(0, value);
-  return constant(std::move(tensor));
-}
-
 Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes) {
   const size_t rank = axes.size();
   std::vector<int64_t> strides(rank, 1), shape, steps, at(rank, 0);
@@ -139,6 +118,30 @@ Expr zero_of_other_sign(const QuantizedValue& value, Builder& b) {
   const std::optional<double> known = value.zero ? constant_element(*value.zero) : std::optional(0.0);
   if (known) return scalar_constant(*known + shift, kInt32);
   return b.op("add", {b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), scalar_constant(shift, kInt32)});
+}
+
+bool can_sum(int64_t depth) { return depth <= kMostDepth; }
+
+// sum((x - x0) * (w - w0)) = sum(x * w) - w0 * sum(x) - x0 * (sum(w) - depth * w0)
+Expr run_time_sums(const QuantizedValue& x, const QuantizedValue& matrix, const EmitProduct& product, Builder& b) {
+  auto zero_of = [&](const QuantizedValue& value) -> std::optional<Expr> {
+    if (!value.zero || constant_element(*value.zero) == 0.0) return std::nullopt;
+    return reshape(b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), {}, b);
+  };
+  auto total = [&](const Expr& numbers, int64_t axis) {
+    return b.op("sum", {b.op("astype", {numbers}, DTypeAttrs{kInt32})},
+                ReduceAttrs{.axis = {{axis}}, .keepdims = true});
+  };
+  Expr sum = product(x.numbers, matrix.numbers);
+  const std::optional<Expr> x_zero = zero_of(x), w_zero = zero_of(matrix);
+  if (w_zero) sum = b.op("subtract", {sum, b.op("multiply", {total(x.numbers, -1), *w_zero})});
+  if (!x_zero) return sum;
+  Expr columns = total(matrix.numbers, 0);
+  if (w_zero) {
+    const double depth = static_cast<double>(constant_shape(matrix.numbers.type())->at(0));
+    columns = b.op("subtract", {columns, b.op("multiply", {*w_zero, scalar_constant(depth, kInt32)})});
+  }
+  return b.op("subtract", {sum, b.op("multiply", {columns, *x_zero})});
 }
 
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,

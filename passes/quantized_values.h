@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 
+#include "ir/constants.h"
 #include "passes/graph_rewriter.h"
 #include "tir/target.h"
 
@@ -18,12 +19,6 @@ struct QuantizedValue {
   DType dtype() const { return *tensor_dtype(numbers.type()); }
 };
 
-// Returns whether a tensor has one element, and the element where that is a constant.
-bool is_one_element(const Type& tensor);
-std::optional<double> constant_element(const Expr& tensor);
-// Returns whether two values are the same leaf or equal constants.
-bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b);
-Expr scalar_constant(double value, DType dtype);
 // Returns the tensor of bytes with its axes in that order.
 Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes);
 
@@ -51,5 +46,11 @@ Expr zero_of_other_sign(const QuantizedValue& value, Builder& b);
 using EmitProduct = std::function<Expr(const Expr& x, const Expr& weight)>;
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,
                   const EmitProduct& product, Builder& b);
+
+// Returns whether sums of so many products of 8 bits are in int32.
+bool can_sum(int64_t depth);
+// Does the same with a matrix [depth, outputs] that only the run knows, whose sums the run computes, too. Both operands
+// have one zero point for all.
+Expr run_time_sums(const QuantizedValue& x, const QuantizedValue& matrix, const EmitProduct& product, Builder& b);
 
 }  // namespace relaxc

@@ -28,6 +28,7 @@ namespace relaxc {
   X(fold_parameters, "do that, but leave weights in 8 bits for what computes with them")                           \
   X(expand_quantization, "write quantize and dequantize as arithmetic, of which backends know patterns")           \
   X(integer_regions, "compute with the integers of quantized values where that is exact")                          \
+  X(lookup_tables, "take bytes that depend on one byte from a table of all results where that is faster")          \
   X(merge_common_subexpressions, "compute equal pure values once")                                                 \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                          \
@@ -138,7 +139,7 @@ const std::vector<Pipeline>& pipelines() {
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
         "canonicalize", "fold_batch_norm", "fold_parameters", "apply_kernels", "decompose_rest", "integer_regions",
-        "fold_constants", "lower_precision", "pack_quantized", "thin_products", "choose_layouts", "remove_dead_code",
+        "lookup_tables", "fold_constants", "lower_precision", "pack_quantized", "thin_products", "choose_layouts", "remove_dead_code",
         "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // clang-format on

@@ -8,6 +8,7 @@
 // DequantizeLinear and QuantizeLinear a network computes in float32, and there
 //   sum(x_scale * (x8 - zero) * w_scale * w) = x_scale * w_scale * sum((x8 - zero) * w)
 // which is rounded once, where the CPU rounds each term.
+#include <relaxc/constants.h>
 #include <relaxc/graph_rewriter.h>
 #include <relaxc/pattern_pass.h>
 
@@ -54,12 +55,6 @@ struct Operand {
   std::optional<Expr> outside = {};  // the int8 whose value is 0; absent: it is not known to fit
 };
 
-Expr scalar(int64_t value, DType dtype) {
-  Tensor result = Tensor::empty({}, dtype);
-  result.set_int(0, value);
-  return constant(std::move(result));
-}
-
 Tensor zeros(const std::vector<int64_t>& shape, DType dtype) {
   Tensor result = Tensor::empty(shape, dtype);
   for (int64_t i = 0; i < result.size(); ++i) result.set_int(i, 0);
@@ -73,16 +68,12 @@ std::optional<Expr> member(const PatternMatch& match, const char* name) {
 }
 const Tensor& constant_of(const Expr& value) { return value.as<Constant>()->data; }
 
-bool has_one_element(const Expr& value) {
-  const std::vector<Expr>* dims = known_shape(value.type());
-  return dims && std::ranges::all_of(*dims, [](const Expr& dim) { return is_int(dim, 1); });
-}
-
 // Returns the tensor of int8 or uint8 in int8: unsigned elements become signed ones, 128 below.
 Expr in_int8(const Expr& x, int64_t below, Builder& builder) {
   if (below == 0) return x;
   Expr wide = builder.op("astype", {x}, Attrs{{"dtype", kInt32}});
-  return builder.op("astype", {builder.op("subtract", {wide, scalar(below, kInt32)})}, Attrs{{"dtype", kInt8}});
+  return builder.op("astype", {builder.op("subtract", {wide, scalar_constant(below, kInt32)})},
+                    Attrs{{"dtype", kInt8}});
 }
 
 // Returns the operand, or why it does not fit.
@@ -93,21 +84,21 @@ std::variant<Operand, std::string> operand(const PatternMatch& match, Builder& b
   const int64_t below = dtype == kInt8 ? 0 : 128;
   result.x = in_int8(result.x, below, builder);
   const std::optional<Expr> zero = member(match, "zero"), zero8 = member(match, "zero8");
-  if ((zero && !has_one_element(*zero)) || (zero8 && !has_one_element(*zero8)))
+  if ((zero && !is_one_element(zero->type())) || (zero8 && !is_one_element(zero8->type())))
     return "the zero point has more than one element";
   if (zero8 && tensor_dtype(zero8->type()) != dtype) return "the zero point has another dtype than the operand";
   const bool is_known = !zero8 && (!zero || zero->is<Constant>());
   if (is_known) {
     const int64_t known = (zero ? constant_of(*zero).as_int(0) : 0) - below;
     if (known < -128 || known > 127) return "the zero point does not fit into 8 bits";
-    result.outside = scalar(known, kInt8);
-    if (known != 0) result.zero = scalar(known, kInt32);
+    result.outside = scalar_constant(known, kInt8);
+    if (known != 0) result.zero = scalar_constant(known, kInt32);
   } else if (zero8) {
     result.outside = in_int8(reshape(*zero8, {}, builder), below, builder);
     result.zero = builder.op("astype", {*result.outside}, Attrs{{"dtype", kInt32}});
   } else {
     result.zero = reshape(*zero, {}, builder);
-    if (below > 0) result.zero = builder.op("subtract", {*result.zero, scalar(below, kInt32)});
+    if (below > 0) result.zero = builder.op("subtract", {*result.zero, scalar_constant(below, kInt32)});
   }
   return result;
 }
@@ -209,7 +200,7 @@ std::variant<Expr, std::string> on_unit(DType dtype, const PatternMatch& match, 
   const Type& type = match.results[0].type();
   const std::optional<Expr> x_scale = member(match, "x_scale");
   if (tensor_dtype(type) != dtype) return "the result has another dtype";
-  if (x_scale && !has_one_element(*x_scale)) return "the scale of the first operand has more than one element";
+  if (x_scale && !is_one_element(x_scale->type())) return "the scale of the first operand has more than one element";
   auto weight = weight_of(match);
   if (const std::string* why = std::get_if<std::string>(&weight)) return *why;
   auto x = operand(match, builder);

@@ -6,6 +6,7 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "frontend/onnx/run_time_axes.h"
+#include "ir/constants.h"
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
@@ -367,11 +368,7 @@ Expr Node::leaf(const Value& value) { return graph_.leaf_of(value, span_); }
 Value Node::container_op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   return of(with_measured_dims(*this, builder().op(name, std::move(args), std::move(attrs))));
 }
-Expr Node::scalar(double value, DType dtype) const {
-  Tensor tensor = Tensor::empty({}, dtype);
-  tensor.set_double(0, value);
-  return relaxc::constant(std::move(tensor), span_);
-}
+Expr Node::scalar(double value, DType dtype) const { return scalar_constant(value, dtype, span_); }
 Expr Node::simplify(const Expr& expr) const {
   return dtype_of(expr).is_float() ? expr : graph_.context().analyzer.simplify(expr);
 }

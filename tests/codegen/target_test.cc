@@ -68,8 +68,9 @@ TEST_CASE("a target has the dot products that rules have in its vectors", "[code
                                      {"cpu=cooperlake", true, true},
                                      {"cpu=icelake-server", true, false},
                                      {"cpu=alderlake", true, false},
-                                     {"cpu=haswell", false, false},
-                                     {"x86-64-v4", false, false},
+                                     {"cpu=haswell", true, false},
+                                     {"x86-64-v4", true, false},
+                                     {"x86-64", true, false},
                                      {"triple=aarch64-linux-gnu,cpu=neoverse-n1", true, false},
                                      {"triple=aarch64-linux-gnu", false, false}}) {
     CAPTURE(name);
@@ -197,7 +198,7 @@ TEST_CASE("what a target file may not say", "[codegen]") {
   CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' must be a positive number up to 1e15, found 'many'"));
   CHECK(has(error_of("l1.bytes = 0\n"), "must be a positive number up to 1e15, found '0'"));
   CHECK(has(error_of("cpu = x86-64-v3\nvector_bits = 512\n"), "'vector_bits' of this cpu is 256"));
-  CHECK(has(error_of("cpu = x86-64-v3\nhas_int8_dot = 1\n"), "a file may only lower it"));
+  CHECK(has(error_of("cpu = x86-64-v3\nhas_bfloat16_dot = 1\n"), "a file may only lower it"));
   CHECK(has(error_of("vector_bits = 100\n"), "'vector_bits' must be 128, 256 or 512, found 100"));
   CHECK(has(error_of("num_vector_registers = 2\n"), "'num_vector_registers' must be 8 or more, found 2"));
   CHECK(has(error_of("cores = 2\ncores = 3\n"), ":2: 'cores' stands twice"));

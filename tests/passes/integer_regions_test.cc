@@ -120,6 +120,50 @@ TEST_CASE("convolutions and products of quantized values are exact sums of integ
   }
 }
 
+TEST_CASE("products of two matrices that only the run knows are exact sums of integers", "[passes]") {
+  const auto [x, w, x_zero, w_zero, depth] =
+      GENERATE(std::tuple("uint8", "int8", 3, 0, 36), std::tuple("int8", "uint8", -128, 255, 64),
+               std::tuple("int8", "int8", 5, -7, 64), std::tuple("uint8", "uint8", 0, 9, 13));
+  CAPTURE(x, w, x_zero, w_zero, depth);
+  constexpr int64_t kRows = 32, kColumns = 48;
+  const std::string text = fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({}, {}), "{}"), w: R.Tensor(({}, {}), "{}")):
+    with R.dataflow():
+        a = R.subtract(R.astype(x, dtype="int32"), R.const({}, "int32"))
+        b = R.subtract(R.astype(w, dtype="int32"), R.const({}, "int32"))
+        y = R.matmul(a, b, out_dtype="int32")
+        R.output(y)
+    return y
+)",
+                                       kRows, depth, x, depth, kColumns, w, x_zero, w_zero);
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  const std::vector<Tensor> inputs = {bytes_of({kRows, depth}, *parse_dtype(x), 37),
+                                      bytes_of({depth, kColumns}, *parse_dtype(w), 91)};
+  for (const char* target : {"host", "x86-64", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+    CAPTURE(target);
+    CompileSettings settings;
+    settings.target = target;
+    if (std::string_view(target).starts_with("triple")) {
+      settings.passes = "simplify,kernels";
+      settings.interpret = InterpretOptions{};
+    }
+    const Tensor result = Session(compile(module, settings).load()).run(inputs).at(0);
+    int wrong = 0;
+    for_each_index(result.shape(), [&](const Shape& at) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        sum += (static_cast<int64_t>(element(inputs[0], {at[0], k})) - x_zero) *
+               (static_cast<int64_t>(element(inputs[1], {k, at[1]})) - w_zero);
+      }
+      wrong += static_cast<int64_t>(element(result, at)) != sum;
+    });
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("floats between integers are rounded after each operation on all targets", "[passes]") {
   // The quotients are whole and a half, but for roundings.
   const std::string text = R"(

@@ -170,7 +170,10 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(form("cpu=cooperlake", bf16, bf16, kFloat32) == "dot_16x2_bf16bf16f32_avx512 2");
   CHECK(form("cpu=alderlake", u8, s8, kInt32) == "dot_8x4_u8s8s32_vnni 4");
   CHECK(form("cpu=alderlake", s8, s8, kInt32) == "dot_8x4_s8s8s32_vnni 4");
-  CHECK(form("x86-64-v4", u8, s8, kInt32).empty());
+  CHECK(form("x86-64-v4", u8, s8, kInt32) == "dot_16x4_u8s8s32_avx512 4");
+  CHECK(form("x86-64-v4", s8, s8, kInt32).empty());
+  CHECK(form("x86-64-v3", u8, s8, kInt32) == "dot_8x4_u8s8s32_avx2 4");
+  CHECK(form("x86-64", u8, s8, kInt32) == "dot_4x4_u8s8s32_sse2 4");
   CHECK(form("cpu=sapphirerapids", kFloat32, kFloat32, kFloat32).empty());
   CHECK(form("triple=aarch64-linux-gnu,+dotprod", s8, s8, kInt32) == "dot_4x4_s8s8s32_neon 4");
   CHECK(form("triple=aarch64-linux-gnu,+dotprod", u8, s8, kInt32).empty());

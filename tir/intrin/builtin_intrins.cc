@@ -59,6 +59,18 @@ DotRow unsigned_b(std::string name, std::string_view llvm_name) {
   return row;
 }
 
+// Returns the row of the product of uint8 and int8 by pmaddwd, which sums two products of int16 exactly: of the even
+// bytes, and of the odd ones. (pmaddubsw takes bytes, and saturates sums of two.) Each operand takes two or three
+// instructions to widen, which all vectors of a tile that it is multiplied with share.
+DotRow sums_of_pairs(std::string name, std::string_view llvm_name) {
+  DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
+  row.a = DType::uint(8), row.b = DType::int_(8), row.group = 4;
+  row.text = fmt::format(
+      R"(C[0:{{n}}] + T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.reinterpret("int16x{1}", T.bitwise_and({{a}}, T.Broadcast(16711935, {{n}}))), T.shift_right(T.reinterpret("int16x{1}", T.shift_left(T.reinterpret("uint16x{1}", {{b}}), T.Broadcast(T.uint16(8), {1}))), T.Broadcast(T.int16(8), {1}))) + T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.reinterpret("int16x{1}", T.shift_right(T.reinterpret("uint16x{1}", {{a}}), T.Broadcast(T.uint16(8), {1}))), T.shift_right(T.reinterpret("int16x{1}", {{b}}), T.Broadcast(T.int16(8), {1}))))",
+      llvm_name, 2 * row.lanes);
+  return row;
+}
+
 const std::vector<DotRow>& dot_rows() {
   static const std::vector<DotRow> kRows = {
       // One multiply-add of a vector: the inner step of every float32 tile.
@@ -76,9 +88,9 @@ const std::vector<DotRow>& dot_rows() {
       one_call("dot_4x4_s8s8s32_neon", "llvm.aarch64.neon.sdot.v4i32.v16i8", &Target::has_int8_dot),
       // Rules do not make vectors of scalable length, so this form is not theirs.
       one_call("dot_4xvscalex4_s8s8s32_sve", "llvm.aarch64.sve.sdot.nxv4i32"),
-      // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
-      {{"dot_8x4_u8s8s32_avx2", 8, 4, DType::uint(8), DType::int_(8), kInt32, "llvm.x86.avx2.pmadd.ub.sw"},
-       R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
+      sums_of_pairs("dot_16x4_u8s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
+      sums_of_pairs("dot_8x4_u8s8s32_avx2", "llvm.x86.avx2.pmadd.wd"),
+      sums_of_pairs("dot_4x4_u8s8s32_sse2", "llvm.x86.sse2.pmadd.wd"),
   };
   return kRows;
 }

@@ -3,6 +3,7 @@
 
 #include "support/checked_math.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/byte_tables.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
 
@@ -10,11 +11,15 @@ namespace relaxc {
 
 namespace {
 
-// Returns the loads of a block, and a load from each place that it stores to.
+// Returns the loads of a block, and a load from each place that it stores to. Tables of bytes are read where the lanes
+// are, wherever their elements lie.
 std::vector<BufferLoad> accesses_of(const Block& block) {
   std::vector<BufferLoad> result;
   walk(
-      block.body, [&](const BufferLoad& load) { result.push_back(load); },
+      block.body,
+      [&](const BufferLoad& load) {
+        if (!byte_table_index(load)) result.push_back(load);
+      },
       [&](const BufferStore& store) { result.push_back({store.buffer, store.indices, {}}); });
   return result;
 }

@@ -1,11 +1,13 @@
 #include "tir/rules/lanes.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/lists.h"
+#include "tir/analysis/byte_tables.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/cost_model.h"
 
@@ -102,8 +104,16 @@ int lanes_of(const Block& block, const Target& target) {
     if (e.type().is<PrimType>()) widest = std::max<int>(widest, dtype_of(e).bits);
   };
   bool vectorizable = !holds<While, Ramp, Broadcast>(block.body);
+  std::unordered_set<const NodeHeader*> table_indices;  // which lowering keeps as bytes
   walk(
-      block.body, [&](const Ref<BufferLoad>& e) { widen(e); }, [&](const Ref<Cast>& e) { widen(e); },
+      block.body,
+      [&](const Ref<BufferLoad>& e) {
+        widen(e);
+        if (byte_table_index(*e)) table_indices.insert(e->indices[0].get());
+      },
+      [&](const Ref<Cast>& e) {
+        if (!table_indices.contains(e.get())) widen(e);
+      },
       [&](const BufferStore& store) { widen(store.value); },
       [&](const Ref<Call>& call) { vectorizable = vectorizable && ops::is_tir_op(op_name(call)); });
   return vectorizable ? std::max(target.vector_lanes(widest), 2) : 1;
