@@ -209,6 +209,12 @@ class SharedObject final : public KernelLibrary {
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;
     std::string problem = dlerror();
+    if (problem.find("failed to map segment") != std::string::npos)
+      fail(reader.place(),
+           "the machine code does not load: {}; where the file system is mounted noexec, put the file on another one "
+           "(for "
+           "compiled models in the cache: --cache DIR or RELAXC_CACHE)",
+           printable(problem, std::string::npos));
     reader.damaged("the machine code does not load: {}", problem);
   }
   ~SharedObject() override { dlclose(handle_); }

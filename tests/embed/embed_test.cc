@@ -86,7 +86,7 @@ TEST_CASE("the runtime stays small", "[embed]") {
     must_run({"strip", "-o", folder + "/stripped", file});
     return fs::file_size(folder + "/stripped");
   };
-  CHECK(stripped_size(folder + "/serve") <= 310'000);
+  CHECK(stripped_size(folder + "/serve") <= 300'000);
   CHECK(stripped_size(build + "/librelaxc.so") <= 330'000);
 }
 
