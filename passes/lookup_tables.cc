@@ -116,7 +116,7 @@ class TableMaker final : public GraphRewriter {
 
   const int table_cost_;
   std::unordered_map<const NodeHeader*, Derived> derived_;  // by variable
-  std::vector<VarRef> kept_;                                  // keeps keys alive
+  std::vector<VarRef> kept_;                                // keeps keys alive
 };
 
 }  // namespace
