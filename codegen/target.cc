@@ -22,8 +22,8 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
-#include "tir/dot_intrinsics.h"
 #include "tir/analysis/byte_tables.h"
+#include "tir/dot_intrinsics.h"
 #include "tir/intrin/tensor_intrin.h"
 #include "vm/cpu.h"
 

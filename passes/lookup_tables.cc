@@ -1,8 +1,7 @@
 // Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: bytes that depend on one
 // tensor of bytes, element by element, are taken from a table with a result for each of the 256 values where that is
-// faster than to compute them. A sigmoid, a GELU or a hard swish between dequantize and quantize becomes relax.lookup,
-// and so does x * sigmoid(x) with integers between the two. The table is the same operators on all bytes, which
-// fold_constants computes: the results are the same bits.
+// faster than to compute them. A sigmoid, a GELU or a hard swish between dequantize and quantize becomes relax.lookup.
+// The table is the same operators on all bytes, which fold_constants computes: the results are the same bits.
 #include <algorithm>
 #include <functional>
 
@@ -117,7 +116,7 @@ class TableMaker final : public GraphRewriter {
 
   const int table_cost_;
   std::unordered_map<const NodeHeader*, Derived> derived_;  // by variable
-  std::vector<VarRef> kept_;                                  // keeps keys alive
+  std::vector<VarRef> kept_;                                // keeps keys alive
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace relaxc {
 
-// Says among the names in Target::dot_forms that the processor has such instructions: vpermi2b of AVX-512, AArch64's tbl.
+// Says among the names in Target::dot_forms that the processor has such instructions: vpermi2b of AVX-512, AArch64's
+// tbl.
 inline constexpr std::string_view kByteTables = "byte_tables";
 bool has_byte_tables(const Target& target);
 
