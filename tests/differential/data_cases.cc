@@ -120,6 +120,12 @@ static void add_parts(std::vector<Case>& cases) {
     quantized("quantize", scale, kFloat32);
     quantized("dequantize", scale, kInt8);
   }
+  for (auto [bytes, results] : {std::pair(kUInt8, kInt8), std::pair(kInt8, kFloat32)}) {
+    cases.push_back(op_case("lookup", to_string(bytes), [=](Graph& g) -> std::vector<Expr> {
+      return {g.input("n,m", bytes, {bytes.is_uint() ? 0.0 : -128.0, bytes.is_uint() ? 255.0 : 127.0}),
+              g.input("256", results)};
+    }));
+  }
   cases.push_back(op_case("slice_scatter", "",
                           [](Graph& g) -> std::vector<Expr> {
                             return {g.input("n,m"), g.input("3,m"), int_imm(1), int_imm(7), int_imm(2)};
