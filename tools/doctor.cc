@@ -130,7 +130,10 @@ Report system_of(const Machine& machine) {
 Report measured_speed() {
   const MachineLimits limits = machine_limits(std::make_shared<vm::ThreadPool>(0));
   constexpr double kGiga = 1e9;
-  Report report{{"arithmetic", fmt::format("{:.4g} GFLOP/s", limits.operations_per_s / kGiga)}};
+  auto speed = [&](ProductKind kind) { return fmt::format("{:.4g} GFLOP/s", limits.rate_of(kind) / kGiga); };
+  Report report{{"arithmetic", speed(ProductKind::kFloat32)},
+                {"int8", speed(ProductKind::kInt8)},
+                {"bfloat16", speed(ProductKind::kBFloat16)}};
   for (const MemoryLevel& level : limits.levels)
     report.set(level.name, fmt::format("{:.4g} GB/s", level.bytes_per_s / kGiga));
   return report;

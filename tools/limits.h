@@ -14,11 +14,20 @@ struct MemoryLevel {
   double bytes_per_s = 0;
 };
 
-// Of all threads of the pool together; float32 operations, of which a multiply-add is two.
+// The numbers that products multiply: instructions for narrow ones (dot products of vectors, tiles of matrix registers)
+// compute several times as many as those for float32.
+enum class ProductKind : uint8_t { kFloat32, kInt8, kBFloat16 };
+inline constexpr std::array kProductKinds = {ProductKind::kFloat32, ProductKind::kInt8, ProductKind::kBFloat16};
+const char* name_of(ProductKind kind);
+
+// Of all threads of the pool together.
 struct MachineLimits {
-  double operations_per_s = 0;
+  // By kind of products; operations, of which a multiply-add is two. That of float32 where the target has no
+  // instruction for the kind.
+  std::array<double, 3> operations_per_s = {};
   std::array<MemoryLevel, 3> levels;  // the L2 caches, the L3 cache, memory
 
+  double rate_of(ProductKind kind) const { return operations_per_s[static_cast<size_t>(kind)]; }
   // Returns the index of the level that so many bytes come from.
   size_t level_of(double bytes) const;
 };

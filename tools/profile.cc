@@ -34,6 +34,20 @@ std::string types_of(std::span<const Tensor* const> tensors) {
   return fmt::format("{} -> {}", joined(tensors.first(tensors.size() - 1), type), type(tensors.back()));
 }
 
+// Returns the numbers that a kernel multiplies, if it is a product: narrow ones only where both operands are, the
+// weight and what it is multiplied with. A narrow weight alone is made float32 first. Kernels without a product have a
+// few operations per element, and memory bounds them at any rate of products.
+ProductKind product_of(const vm::KernelEvent& event) {
+  const auto inputs = event.tensors.first(event.tensors.size() - 1);
+  auto has_two = [&](auto is_such) {
+    return std::ranges::count_if(inputs, [&](const Tensor* input) { return is_such(input->dtype()); }) >= 2;
+  };
+  if (has_two([](DType dtype) { return dtype == DType::int_(8) || dtype == DType::uint(8); }))
+    return ProductKind::kInt8;
+  if (has_two([](DType dtype) { return dtype == DType::bfloat16(); })) return ProductKind::kBFloat16;
+  return ProductKind::kFloat32;
+}
+
 // Returns the bytes of the elements that the kernel touches.
 double bytes_of(const vm::KernelEvent& event) {
   double sum = 0;
@@ -85,14 +99,17 @@ Profile::Profile(MachineLimits limits, std::shared_ptr<WatchedPool> pool) : limi
 
 void Profile::on_kernel(const vm::KernelEvent& event) {
   auto [entry, is_new] = row_of_.try_emplace({std::string(event.kernel), std::string(event.label)}, rows_.size());
-  if (is_new) rows_.push_back({entry->first.first, entry->first.second, types_of(event.tensors), event.info->rule});
+  if (is_new)
+    rows_.push_back(
+        {entry->first.first, entry->first.second, types_of(event.tensors), event.info->rule, product_of(event)});
   KernelProfile& row = rows_[entry->second];
   const double seconds = static_cast<double>(event.duration_ns) / 1e9, bytes = bytes_of(event);
   const std::optional<double> known = vm::evaluate_formula(event.info->operations, event.tensors);
   const double operations = known.value_or(0);
   // What fits into a cache may lie there.
   const size_t level = limits_.level_of(bytes);
-  const double compute = operations / limits_.operations_per_s, transfer = bytes / limits_.levels[level].bytes_per_s;
+  const double compute = operations / limits_.rate_of(row.product),
+               transfer = bytes / limits_.levels[level].bytes_per_s;
   ++row.calls;
   row.seconds += seconds;
   row.least_seconds = row.calls == 1 ? seconds : std::min(row.least_seconds, seconds);
@@ -147,28 +164,32 @@ std::string Profile::text(int64_t runs) const {
                         row->knows_operations ? fmt::format("{:.1f}", row->operations / row->seconds / 1e9) : "?",
                         row->bytes / row->seconds / 1e9, 100 * row->limit_seconds / row->seconds, bound(*row),
                         row->kernel, row->nodes.empty() ? "" : " / " + printable(row->nodes, std::string::npos));
-    text += fmt::format("{:>21}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule);
+    const bool is_narrow = row->product != ProductKind::kFloat32;
+    text += fmt::format("{:>21}{}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule,
+                        is_narrow ? fmt::format("; products of {}", name_of(row->product)) : "");
   }
   const double run_ms = total * 1000 / static_cast<double>(runs);
+  auto rate = [&](ProductKind kind) {
+    return fmt::format("{:.1f} GFLOP/s of {}", limits_.rate_of(kind) / 1e9, name_of(kind));
+  };
   auto bandwidth = [](const MemoryLevel& level) {
     return fmt::format("{:.1f} GB/s from {}", level.bytes_per_s / 1e9, level.name);
   };
-  return text +
-         fmt::format(
-             "{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {:.1f} GFLOP/s, {}\n",
-             rows_.size(), run_ms, limit_ms(runs), run_ms > 0 ? 100 * limit_ms(runs) / run_ms : 100,
-             limits_.operations_per_s / 1e9, joined(limits_.levels, bandwidth));
+  return text + fmt::format("{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {}, {}\n",
+                            rows_.size(), run_ms, limit_ms(runs), run_ms > 0 ? 100 * limit_ms(runs) / run_ms : 100,
+                            joined(kProductKinds, rate), joined(limits_.levels, bandwidth));
 }
 
 std::string Profile::json(int64_t runs) const {
   auto kernel = [&](const KernelProfile* row) {
     const double calls = static_cast<double>(row->calls);
     return fmt::format(
-        "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"calls_per_run\": {:.6g}, \"mean_us\": "
+        "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"products\": \"{}\", \"calls_per_run\": "
+        "{:.6g}, \"mean_us\": "
         "{:.3f}, \"least_us\": {:.3f}, "
         "\"operations\": {}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
         json_string(row->kernel), json_string(row->nodes), json_string(row->tensors), json_string(row->rule),
-        calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->least_seconds * 1e6,
+        name_of(row->product), calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->least_seconds * 1e6,
         row->knows_operations ? fmt::format("{:.0f}", row->operations / calls) : "null", row->bytes / calls,
         row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls, bound(*row));
   };
@@ -177,9 +198,14 @@ std::string Profile::json(int64_t runs) const {
     return fmt::format("{{\"name\": \"{}\", \"most_bytes\": {}, \"gb_per_s\": {:.1f}}}", level.name, bytes,
                        level.bytes_per_s / 1e9);
   };
-  return fmt::format("{{\"limit_ms\": {:.6g}, \"peak_gflops\": {:.1f}, \"memory\": [{}], \"kernels\": [{}]}}",
-                     limit_ms(runs), limits_.operations_per_s / 1e9, joined(limits_.levels, level),
-                     joined(sorted(), kernel));
+  auto peak = [&](ProductKind kind) {
+    return fmt::format("\"{}\": {:.1f}", name_of(kind), limits_.rate_of(kind) / 1e9);
+  };
+  return fmt::format(
+      "{{\"limit_ms\": {:.6g}, \"peak_gflops\": {:.1f}, \"product_gflops\": {{{}}}, \"memory\": [{}], \"kernels\": "
+      "[{}]}}",
+      limit_ms(runs), limits_.rate_of(ProductKind::kFloat32) / 1e9, joined(kProductKinds, peak),
+      joined(limits_.levels, level), joined(sorted(), kernel));
 }
 
 std::vector<MeasuredCall> Profile::fastest_run(int64_t runs) const {

@@ -37,6 +37,7 @@ class WatchedPool final : public vm::TaskPool {
 // The calls of one kernel for the same nodes of the model.
 struct KernelProfile {
   std::string kernel, nodes, tensors, rule;
+  ProductKind product = ProductKind::kFloat32;
   int64_t calls = 0;
   double seconds = 0;        // of all calls, as the sums below are
   double least_seconds = 0;  // of one call

@@ -63,15 +63,46 @@ typename P::primitive_desc primitive_desc(const dnnl::primitive_attr& attr, cons
 #endif
 }
 
+using Args = std::unordered_map<int, dnnl::memory>;
+
+// The attributes of a convolution with relu and, when it is requantized, scales of channels; with its bias and
+// arguments beyond input, weight and output.
+struct Epilogue {
+  dnnl::primitive_attr attr;
+  Tensor bias;
+  Args args = {};
+};
+Epilogue convolution_epilogue(const Problem& p, const Data& data) {
+  Epilogue result{.attr = {}, .bias = data.bias};
+  dnnl::post_ops relu;
+#if DNNL_VERSION_MAJOR >= 3
+  relu.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+#else
+  relu.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+#endif
+  result.attr.set_post_ops(relu);
+  if (!p.is_requantized()) return result;
+#if DNNL_VERSION_MAJOR >= 3
+  // Scales multiply the sums of products, and the bias is added behind that.
+  result.attr.set_scales_mask(DNNL_ARG_WEIGHTS, p.groups > 1 ? 3 : 1);
+  result.args.emplace(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, wrap(data.scale));
+  result.bias = Tensor::empty({p.filters}, kFloat32);
+  for (int64_t i = 0; i < p.filters; ++i) result.bias.set_double(i, data.bias.as_double(i) * data.scale.as_double(i));
+#else
+  const float* scales = data.scale.data<float>();
+  result.attr.set_output_scales(1 << 1, {scales, scales + p.filters});
+#endif
+  return result;
+}
+
 template <class P, class Desc>
 Runner runner(std::string name, const Problem& p, const Desc& desc, const Tensor& input, const Tensor& weight,
-              const Tensor* bias) {
+              Args args) {
   auto stream = std::make_shared<dnnl::stream>(engine());
   dnnl::memory output(desc.dst_desc(), engine());
-  std::unordered_map<int, dnnl::memory> args = {{DNNL_ARG_SRC, in_layout(input, desc.src_desc())},
-                                                {DNNL_ARG_WEIGHTS, in_layout(weight, desc.weights_desc())},
-                                                {DNNL_ARG_DST, output}};
-  if (bias) args.emplace(DNNL_ARG_BIAS, wrap(*bias));
+  args.insert({{DNNL_ARG_SRC, in_layout(input, desc.src_desc())},
+               {DNNL_ARG_WEIGHTS, in_layout(weight, desc.weights_desc())},
+               {DNNL_ARG_DST, output}});
   Runner result{std::move(name), Tensor::empty(p.output_shape(), p.output_dtype()),
                 [stream, args, primitive = P(desc)] {
                   primitive.execute(*stream, args);
@@ -98,17 +129,11 @@ std::vector<Runner> onednn_runners(const Problem& p, const Data& data, int threa
   if (p.kind == Problem::Kind::kMatmul) {
     auto desc = primitive_desc<dnnl::matmul>({}, describe(data.input, Tag::ab), describe(data.weight, Tag::any),
                                              describe(output, Tag::ab));
-    result.push_back(runner<dnnl::matmul>("onednn", p, desc, data.input, data.weight, nullptr));
+    result.push_back(runner<dnnl::matmul>("onednn", p, desc, data.input, data.weight, {}));
     return result;
   }
-  dnnl::primitive_attr attr;
-  dnnl::post_ops relu;
-#if DNNL_VERSION_MAJOR >= 3
-  relu.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
-#else
-  relu.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-#endif
-  attr.set_post_ops(relu);
+  Epilogue epilogue = convolution_epilogue(p, data);
+  epilogue.args.emplace(DNNL_ARG_BIAS, wrap(epilogue.bias));
   Tensor weight = data.weight;
   if (p.groups > 1)
     weight = weight.reshaped({p.groups, p.filters / p.groups, p.channels / p.groups, p.window, p.window});
@@ -116,11 +141,11 @@ std::vector<Runner> onednn_runners(const Problem& p, const Data& data, int threa
   for (auto [name, algorithm] : {std::pair{"onednn", dnnl::algorithm::convolution_auto},
                                  std::pair{"onednn_winograd", dnnl::algorithm::convolution_winograd}}) {
     try {
-      auto desc = primitive_desc<dnnl::convolution_forward>(attr, dnnl::prop_kind::forward_inference, algorithm,
-                                                            describe(data.input, Tag::any), describe(weight, Tag::any),
-                                                            describe(data.bias, Tag::a), describe(output, Tag::any),
-                                                            strides, padding, padding);
-      result.push_back(runner<dnnl::convolution_forward>(name, p, desc, data.input, weight, &data.bias));
+      auto desc = primitive_desc<dnnl::convolution_forward>(epilogue.attr, dnnl::prop_kind::forward_inference,
+                                                            algorithm, describe(data.input, Tag::any),
+                                                            describe(weight, Tag::any), describe(epilogue.bias, Tag::a),
+                                                            describe(output, Tag::any), strides, padding, padding);
+      result.push_back(runner<dnnl::convolution_forward>(name, p, desc, data.input, weight, epilogue.args));
     } catch (const dnnl::error&) {  // no such algorithm for this shape
     }
   }

@@ -1,4 +1,5 @@
 #include "bench/kernels/problem.h"
+#include "support/checked_math.h"
 #include "support/joined.h"
 
 #include <fmt/format.h>
@@ -41,7 +42,8 @@ constexpr Matmul kMatmuls[] = {{512, 512, 512},  {1024, 1024, 1024}, {2048, 2048
                                {128, 768, 3072}, {128, 3072, 768},   {197, 768, 768},    {3136, 64, 64}};
 
 std::string dims_text(const std::vector<int64_t>& dims, bool symbolic) {
-  return fmt::format("({}{})", symbolic ? "\"m\", " : "", joined(std::span(dims).subspan(symbolic)));
+  const char* comma = dims.size() == 1 ? "," : "";
+  return fmt::format("({}{}{})", symbolic ? "\"m\", " : "", joined(std::span(dims).subspan(symbolic)), comma);
 }
 
 // Small integers, so that every sum is exact in float32 and in bfloat16 products.
@@ -54,6 +56,9 @@ Tensor random_tensor(std::vector<int64_t> shape, DType dtype, int low, int high)
   }
   return tensor;
 }
+
+// Of sums too: a bias is added before they are rounded.
+DType bias_dtype(const Problem& p) { return p.peak == Peak::kInt8 ? kInt32 : kFloat32; }
 
 double right_answer(const Problem& p, const Data& data, int64_t element) {
   double sum = 0;
@@ -74,7 +79,78 @@ double right_answer(const Problem& p, const Data& data, int64_t element) {
       }
     }
   }
-  return std::max(0.0, sum + data.bias.as_double(filter));
+  sum += data.bias.as_double(filter);
+  if (p.is_requantized()) return std::clamp(std::nearbyint(sum * data.scale.as_double(filter)), 0.0, 255.0);
+  return rounded_to(std::max(0.0, sum), p.output_dtype());
+}
+
+// Powers of two, with which the sum and the bias can be multiplied together or each, exactly. About half of the
+// outputs are neither 0 nor 255.
+Tensor random_scales(const Problem& p) {
+  const double products = static_cast<double>(p.channels / p.groups * p.window * p.window);
+  const double deviation = 47 * std::sqrt(products);  // of a sum: 47² is the mean square of make_data's products
+  const int exponent = static_cast<int>(std::lround(std::log2(100 / deviation)));
+  Tensor scales = Tensor::empty({p.filters}, kFloat32);
+  for (int64_t i = 0; i < p.filters; ++i) scales.set_double(i, std::ldexp(1.0, exponent - static_cast<int>(i % 2)));
+  return scales;
+}
+
+std::string param_text(const char* name, const std::vector<int64_t>& dims, bool symbolic, DType dtype) {
+  return fmt::format("{}: R.Tensor({}, \"{}\")", name, dims_text(dims, symbolic), to_string(dtype));
+}
+
+std::string matmul_text(const Problem& p) {
+  return fmt::format(
+      "@R.function\ndef main({}, {}):\n    with R.dataflow():\n"
+      "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
+      param_text("x", p.input_shape(), p.symbolic, p.input_dtype()),
+      param_text("w", p.weight_shape(), false, p.weight_dtype()), to_string(p.output_dtype()));
+}
+
+// The statements behind the convolution c, and the parameters that they take.
+struct Epilogue {
+  std::string params, statements;
+};
+Epilogue convolution_epilogue(const Problem& p, int64_t block) {
+  const int64_t filters = round_up(p.filters, block);
+  auto of_channels = [&](const char* name) {
+    return fmt::format(
+        "        {0}p = R.nn.pad({0}, pad_width=[0, {1}])\n        {0}5 = R.reshape({0}p, (1, {2}, 1, 1, {3}))\n", name,
+        filters - p.filters, filters / block, block);
+  };
+  Epilogue result{", " + param_text("b", {p.filters}, false, bias_dtype(p)),
+                  of_channels("b") + "        a = R.add(c, b5)\n"};
+  if (p.is_requantized()) {
+    result.params += ", " + param_text("s", {p.filters}, false, kFloat32);
+    result.statements += of_channels("s") +
+                         "        f = R.multiply(R.astype(a, \"float32\"), s5)\n"
+                         "        y = R.quantize(f, R.const(1.0, \"float32\"), R.const(0, \"uint8\"), axis=1, "
+                         "out_dtype=\"uint8\")\n";
+  } else {
+    const std::string relu = "R.nn.relu(a)";
+    const bool is_rounded = p.output_dtype() != kFloat32;
+    result.statements += fmt::format(
+        "        y = {}\n", is_rounded ? fmt::format("R.astype({}, \"{}\")", relu, to_string(p.output_dtype())) : relu);
+  }
+  return result;
+}
+
+std::string convolution_text(const Problem& p, int64_t block) {
+  const bool is_picture = p.channels <= 3, is_plain = is_picture && p.peak == Peak::kFloat32;
+  const int64_t image_block = is_plain ? 1 : is_picture ? 4 : block;
+  const int64_t channels = round_up(p.channels, image_block), filters = round_up(p.filters, block);
+  const std::string image =
+      is_plain ? dims_text(p.input_shape(), false)
+               : fmt::format("(1, {}, {}, {}, {})", channels / image_block, p.size, p.size, image_block);
+  const Epilogue epilogue = convolution_epilogue(p, block);
+  return fmt::format(
+      "@R.function\ndef main(x: R.Tensor({}, \"{}\"), {}{}):\n    with R.dataflow():\n"
+      "        wp = R.nn.pad(w, pad_width=[0, {}, 0, {}, 0, 0, 0, 0])\n"
+      "        c = R.nn.conv2d(x, wp, strides={}, padding={}, groups={}, data_layout=\"{}\", out_layout=\"NCHW{}c\", "
+      "out_dtype=\"{}\")\n{}        R.output(y)\n    return y\n",
+      image, to_string(p.input_dtype()), param_text("w", p.weight_shape(), false, p.weight_dtype()), epilogue.params,
+      filters - p.filters, is_picture ? channels - p.channels : 0, p.stride, p.padding(), p.groups > 1 ? channels : 1,
+      is_plain ? "NCHW" : fmt::format("NCHW{}c", image_block), block, to_string(bias_dtype(p)), epilogue.statements);
 }
 
 }  // namespace
@@ -94,7 +170,10 @@ DType Problem::input_dtype() const {
   return peak == Peak::kInt8 ? DType::uint(8) : peak == Peak::kBFloat16 ? DType::bfloat16() : kFloat32;
 }
 DType Problem::weight_dtype() const { return peak == Peak::kInt8 ? DType::int_(8) : input_dtype(); }
-DType Problem::output_dtype() const { return peak == Peak::kInt8 ? kInt32 : kFloat32; }
+DType Problem::output_dtype() const {
+  if (kind == Kind::kConvolution) return input_dtype();
+  return peak == Peak::kInt8 ? kInt32 : kFloat32;
+}
 
 std::vector<int64_t> Problem::input_shape() const {
   return kind == Kind::kMatmul ? std::vector{m, k} : std::vector<int64_t>{1, channels, size, size};
@@ -113,16 +192,17 @@ std::vector<Problem> problems() {
     problem.symbolic = symbolic;
     result.push_back(problem);
   };
-  for (const Matmul& row : kMatmuls) matmul("matmul", Peak::kFloat32, row.m, row.k, row.n, false);
+  for (auto [name, peak] : {std::pair{"matmul", Peak::kFloat32}, std::pair{"matmul_u8s8", Peak::kInt8},
+                            std::pair{"matmul_bf16", Peak::kBFloat16}}) {
+    for (const Matmul& row : kMatmuls) matmul(name, peak, row.m, row.k, row.n, false);
+  }
   for (bool symbolic : {false, true}) {
     for (int64_t m : {1, 7, 16, 100, 128, 1000})
       matmul(symbolic ? "matmul_symbolic" : "matmul_static", Peak::kFloat32, m, 768, 768, symbolic);
   }
-  matmul("matmul_u8s8", Peak::kInt8, 1024, 1024, 1024, false);
-  matmul("matmul_bf16", Peak::kBFloat16, 1024, 1024, 1024, false);
-  auto convolutions = [&](const char* name, std::span<const Convolution> rows) {
+  auto convolutions = [&](const char* name, Peak peak, std::span<const Convolution> rows) {
     for (const Convolution& row : rows) {
-      Problem problem{.kind = Problem::Kind::kConvolution, .kernel = name};
+      Problem problem{.kind = Problem::Kind::kConvolution, .kernel = name, .peak = peak};
       problem.channels = row.channels;
       problem.size = row.size;
       problem.filters = row.filters;
@@ -132,46 +212,25 @@ std::vector<Problem> problems() {
       result.push_back(problem);
     }
   };
-  convolutions("resnet50", kResNet50);
-  convolutions("vgg16", kVgg16);
-  convolutions("mobilenet_v2", kMobileNetV2);
+  convolutions("resnet50", Peak::kFloat32, kResNet50);
+  convolutions("resnet50_u8s8", Peak::kInt8, kResNet50);
+  convolutions("resnet50_bf16", Peak::kBFloat16, kResNet50);
+  convolutions("vgg16", Peak::kFloat32, kVgg16);
+  convolutions("mobilenet_v2", Peak::kFloat32, kMobileNetV2);
+  convolutions("mobilenet_v2_u8s8", Peak::kInt8, kMobileNetV2);
   return result;
 }
 
 std::string module_text(const Problem& p, int64_t block) {
-  std::string params =
-      fmt::format("x: R.Tensor({}, \"{}\"), w: R.Tensor({}, \"{}\")", dims_text(p.input_shape(), p.symbolic),
-                  to_string(p.input_dtype()), dims_text(p.weight_shape(), false), to_string(p.weight_dtype()));
-  if (p.kind == Problem::Kind::kMatmul) {
-    return fmt::format(
-        "@R.function\ndef main({}):\n    with R.dataflow():\n"
-        "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
-        params, to_string(p.output_dtype()));
-  }
-  auto blocked = [&](int64_t channels) { return (channels + block - 1) / block * block; };
-  bool picture = p.channels <= 3;
-  int64_t channels = picture ? p.channels : blocked(p.channels), filters = blocked(p.filters);
-  std::string layout = fmt::format("NCHW{}c", block);
-  std::string image = picture ? dims_text(p.input_shape(), false)
-                              : fmt::format("(1, {}, {}, {}, {})", channels / block, p.size, p.size, block);
-  return fmt::format(
-      "@R.function\ndef main(x: R.Tensor({0}, \"float32\"), w: R.Tensor({1}, \"float32\"), b: R.Tensor(({2},), "
-      "\"float32\")):\n"
-      "    with R.dataflow():\n"
-      "        wp = R.nn.pad(w, pad_width=[0, {3}, 0, 0, 0, 0, 0, 0])\n"
-      "        c = R.nn.conv2d(x, wp, strides={4}, padding={5}, groups={6}, data_layout=\"{7}\", out_layout=\"{8}\")\n"
-      "        bp = R.nn.pad(b, pad_width=[0, {3}])\n"
-      "        b5 = R.reshape(bp, (1, {9}, 1, 1, {10}))\n        a = R.add(c, b5)\n        y = R.nn.relu(a)\n"
-      "        R.output(y)\n    return y\n",
-      image, dims_text(p.weight_shape(), false), p.filters, filters - p.filters, p.stride, p.padding(),
-      p.groups > 1 ? channels : 1, picture ? "NCHW" : layout, layout, filters / block, block);
+  return p.kind == Problem::Kind::kMatmul ? matmul_text(p) : convolution_text(p, block);
 }
 
 Data make_data(const Problem& problem) {
   int low = problem.peak == Peak::kInt8 ? 0 : -8;
   Data data{random_tensor(problem.input_shape(), problem.input_dtype(), low, low + 16),
             random_tensor(problem.weight_shape(), problem.weight_dtype(), -8, 8),
-            random_tensor({std::max<int64_t>(problem.filters, 1)}, kFloat32, -8, 8),
+            random_tensor({std::max<int64_t>(problem.filters, 1)}, bias_dtype(problem), -8, 8),
+            random_scales(problem),
             {}};
   int64_t size = *element_count(problem.output_shape());
   for (int64_t i = 0; i < kSamples; ++i) data.sample.push_back(right_answer(problem, data, i * kSampleStride % size));
@@ -189,5 +248,7 @@ double difference(const Problem& problem, const Data& data, const Tensor& output
   }
   return largest / scale;
 }
+
+double allowed_difference(const Problem& problem) { return problem.output_dtype().is_integral() ? 0 : 1e-3; }
 
 }  // namespace relaxc::bench

@@ -1,4 +1,6 @@
 // Profiles of relaxc bench: the work of kernels, the machine's limits, and traces.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -80,11 +82,41 @@ TEST_CASE("a profile for people names rule, types and bound", "[tools]") {
   CHECK(contains(text, "the machine's limit is"));
 }
 
+TEST_CASE("the limit of a kernel is that of the numbers it multiplies", "[tools]") {
+  Profiles folder;
+  auto model = [&](const std::string& name, const std::string& x, const std::string& w, const std::string& result) {
+    return folder.write(name, fmt::format(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((64, 64), "{}"), w: R.Tensor((64, 64), "{}")):
+        with R.dataflow():
+            y = R.matmul(x, w, out_dtype="{}")
+            R.output(y)
+        return y
+)",
+                                          x, w, result));
+  };
+  auto profile = [&](const std::string& file) {
+    test::Outcome outcome = test::run_program(
+        {RELAXC_TOOL, "bench", file, "--runs", "3", "--threads", "1", "--profile", "--json", "-"}, 300);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  const std::string bytes = profile(model("bytes.py", "uint8", "int8", "int32"));
+  INFO(bytes);
+  CHECK(contains(bytes, "\"products\": \"int8\""));
+  CHECK(sum_of(bytes, "int8") > 0.1);
+  CHECK(sum_of(bytes, "float32") == sum_of(bytes, "peak_gflops"));
+  CHECK(contains(profile(model("halves.py", "bfloat16", "bfloat16", "float32")), "\"products\": \"bfloat16\""));
+  CHECK(contains(profile(model("floats.py", "float32", "float32", "float32")), "\"products\": \"float32\""));
+}
+
 TEST_CASE("kept limits of another machine do not count", "[tools]") {
   Profiles folder;
   folder.bench({"--profile"});
   for (const auto& entry : std::filesystem::directory_iterator(folder.at("cache/relaxc")))
-    std::ofstream(entry.path()) << "1e30\n1e30\n1e30\n1e30\n";
+    std::ofstream(entry.path()) << "1e30\n1e30\n1e30\n1e30\n1e30\n1e30\n";
   CHECK(sum_of(folder.bench({"--profile", "--json", "-"}), "peak_gflops") < 1e6);
 }
 

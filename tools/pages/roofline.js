@@ -18,7 +18,9 @@ function drawRoofline(place, profile, {onChoose}) {
   const points = profile.kernels
     .filter(kernel => kernel.operations > 0 && kernel.bytes > 0)
     .map(kernel => ({kernel, x: kernel.operations / kernel.bytes, y: kernel.operations / kernel.mean_us / 1e3}));
-  const peak = profile.peak_gflops,
+  // The roof is that of the fastest products in the profile; peaks of others are lines below it.
+  const peaks = Object.entries(profile.product_gflops).filter(([name]) => profile.kernels.some(kernel => kernel.products === name));
+  const peak = d3.max(peaks, ([, gflops]) => gflops),
     slowest = d3.min(profile.memory, level => level.gb_per_s);
   const xs = [...points.map(point => point.x), peak / slowest];
   const x = d3
@@ -83,13 +85,24 @@ function drawRoofline(place, profile, {onChoose}) {
       .attr("transform", `translate(${x(from)},${y(from * level.gb_per_s)}) rotate(${angle})`)
       .text(`${level.name} ${level.gb_per_s} GB/s`);
   }
-  svg
-    .append("text")
-    .attr("class", "faint")
-    .attr("x", width - margin.right)
-    .attr("y", y(peak) - 6)
-    .attr("text-anchor", "end")
-    .text(`arithmetic ${peak} GFLOP/s`);
+  const fastestLevel = d3.max(profile.memory, level => level.gb_per_s);
+  for (const [name, gflops] of peaks) {
+    svg
+      .append("text")
+      .attr("class", "faint")
+      .attr("x", width - margin.right)
+      .attr("y", y(gflops) - 6)
+      .attr("text-anchor", "end")
+      .text(`products of ${name} ${gflops} GFLOP/s`);
+    if (gflops < peak)
+      svg
+        .append("line")
+        .attr("class", "roof")
+        .attr("x1", x(Math.max(low, gflops / fastestLevel)))
+        .attr("x2", x(high))
+        .attr("y1", y(gflops))
+        .attr("y2", y(gflops));
+  }
 
   const total = d3.sum(profile.kernels, timeOf);
   const marks = svg
