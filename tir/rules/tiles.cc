@@ -61,8 +61,10 @@ struct TileProduct : Stage {
   MergedAxes rows, columns, depth;
   // Spatial axes around the rows, which are one with these only where the extents inside of them are constant.
   Positions batch = {};
-  // The axes of the depth in which neighbours of the left operand are not neighbours in memory, and then all others.
-  std::vector<int64_t> parts_of_depth = {};
+  // The left operand is an image in blocks of channels, with a border, and windows of it overlap: it is stored with the
+  // border, and all channels of a pixel side by side. So rows of the left operand are copies of long pieces, without
+  // conditions.
+  bool stores_image = false;
 
   std::optional<int64_t> num_rows() const { return as_int(rows.extent()); }
   int64_t num_columns() const { return *as_int(columns.extent()); }
@@ -102,14 +104,36 @@ std::optional<std::string> sort_axes(TileProduct& product) {
   return std::nullopt;
 }
 
-// Returns the extents of the parts of the depth, of which the last one is contiguous in the left operand.
-std::vector<int64_t> parts_of_depth(const TileProduct& product) {
+constexpr size_t kRankOfBlocks = 5;  // images, blocks of channels, height, width, channels in a block
+
+// Returns whether the image is stored before windows of it are copied; then puts the axes of the depth into the order
+// in which it is.
+bool find_stored_image(TileProduct& product) {
+  const std::vector<Expr>& indices = product.left->indices;
+  const bool is_made = std::ranges::any_of(product.prologue, [&](const Ref<Block>& block) {
+    return block->iter_vars.size() == kRankOfBlocks && same_node(block->writes[0].buffer, product.left->buffer);
+  });
+  if (indices.size() != kRankOfBlocks || !is_made) return false;
   const std::vector<IterVar>& axes = product.block->iter_vars;
+  MergedAxes window, channels;
+  for (size_t i = 0; i < product.depth.axes.size(); ++i) {
+    const size_t axis = product.depth.axes[i];
+    const bool is_of_window = uses_var(indices[2], axes[axis].var) || uses_var(indices[3], axes[axis].var);
+    (is_of_window ? window : channels).add(axis, product.depth.extents[i]);
+  }
+  if (is_int(window.extent(), 1)) return false;
+  for (size_t i = 0; i < channels.axes.size(); ++i) window.add(channels.axes[i], channels.extents[i]);
+  product.depth = window;
+  return true;
+}
+
+// Returns the extents of the parts of the depth: of the axes in which neighbours of the left operand are not neighbours
+// in memory, and then of all others.
+std::vector<int64_t> parts_of_depth(const std::vector<IterVar>& axes, const BufferLoad& left, const MergedAxes& depth) {
   std::vector<int64_t> parts;
-  for (size_t i = product.depth.axes.size(); i-- > 0;) {
-    const int64_t extent = *as_int(product.depth.extents[i]);
-    const bool joins = parts.size() == 1 && is_one_axis(*product.left, axes[product.depth.axes[i]],
-                                                        axes[product.depth.axes[i + 1]], Analyzer());
+  for (size_t i = depth.axes.size(); i-- > 0;) {
+    const int64_t extent = *as_int(depth.extents[i]);
+    const bool joins = parts.size() == 1 && is_one_axis(left, axes[depth.axes[i]], axes[depth.axes[i + 1]], Analyzer());
     if (joins || (!parts.empty() && extent == 1)) {
       parts.front() *= extent;
     } else {
@@ -138,7 +162,7 @@ std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& prog
     if (product.num_rows().value_or(cost_model::kFewestTileRows) < cost_model::kFewestTileRows ||
         product.num_columns() < kTileRows || product.depth_of_sum() < form->depth)
       return "tiles would be mostly padding";
-    product.parts_of_depth = parts_of_depth(product);
+    product.stores_image = op == conv2d && find_stored_image(product);
     return product;
   }
   return fmt::format("it is not a list of plain nests with a block of '{}' or '{}'", kMatmul, conv2d);
@@ -190,6 +214,8 @@ class TileSchedule {
 
   void run() {
     take_epilogue();
+    if (product_.stores_image) store_image();
+    parts_of_depth_ = parts_of_depth(product_.block->iter_vars, *operand(0), product_.depth);
     merge_axes();
     lay_out_operands();
     BlockRV store = sch_.apply(CacheWrite{rv_, 0, kTileScope});
@@ -215,6 +241,17 @@ class TileSchedule {
     Blocks found = sch_.apply(MergeEpilogue{rv_});
     const bool fits = found.size() == 1 && cast<Block>(sch_.get(found[0]))->iter_vars.size() == rank;
     epilogue_ = fits ? found[0] : sch_.apply(CacheWrite{rv_, 0, "global"});
+  }
+
+  void store_image() {
+    const BlockRV image = maker(0);
+    sch_.apply(TransformLayout{image, {"write", 0}, IndexMap(kRankOfBlocks, [](const Exprs& at) {
+                                 return Exprs{at[0], at[2], at[3], at[1], at[4]};
+                               })});
+    Loops loops = sch_.apply(GetLoops{image});
+    sch_.apply(Reorder{Loops{loops[0], loops[2], loops[3], loops[1], loops[4]}});
+    sch_.apply(Vectorize{loops[4]});
+    fuse_parallel(sch_, {loops[0], loops[2]});
   }
 
   void merge_axes() {
@@ -247,7 +284,9 @@ class TileSchedule {
     BlockRV right = sch_.apply(
         ReindexCacheRead{rv_, product_.right->buffer->name.c_str(), "global",
                          IndexMap(b() + 3, [&](const Exprs& at) { return Exprs{at[b() + 1], at[b() + 2]}; })});
-    for (const BlockRV& border : sch_.apply(GetProducers{left})) (void)sch_.try_apply(ComputeInline{border});
+    if (!product_.stores_image) {
+      for (const BlockRV& border : sch_.apply(GetProducers{left})) (void)sch_.try_apply(ComputeInline{border});
+    }
     const Buffer result = write_of(rv_), left_rows = operand(0)->buffer, right_columns = operand(1)->buffer;
     Ints padding(b(), 1);
     padding.insert(padding.end(), {plan_.row_tiles * kTileRows, plan_.column_tiles * kTileRows, form_.depth});
@@ -346,7 +385,7 @@ class TileSchedule {
     for (size_t i = copies_.size(); i-- > 0;) {
       const BlockRV& copy = copies_[i];
       const bool reads_operand = i == 0;
-      if (reads_operand && product_.parts_of_depth.size() > 1) split_depth(copy);
+      if (reads_operand && parts_of_depth_.size() > 1) split_depth(copy);
       if (!plan_.copies_before) sch_.apply(ComputeAt{copy, rows_[0], true});
       Loops loops = sch_.apply(GetLoops{copy});
       const int64_t width = extent_of(sch_, loops.back()).value_or(kTileBytes);
@@ -356,7 +395,7 @@ class TileSchedule {
     }
   }
   void split_depth(const BlockRV& copy) {
-    const std::vector<int64_t>& parts = product_.parts_of_depth;
+    const std::vector<int64_t>& parts = parts_of_depth_;
     sch_.apply(TransformBlockLayout{copy, IndexMap(b() + 2, [&](const Exprs& at) {
                                       Exprs result;
                                       int64_t inside = 1;
@@ -382,6 +421,7 @@ class TileSchedule {
   const TilePlan& plan_;
   const TileForm& form_;
   BlockRV rv_, epilogue_;
+  std::vector<int64_t> parts_of_depth_ = {};
   Blocks copies_ = {};
   Loops batch_ = {}, rows_ = {}, columns_ = {}, depth_ = {}, outer_ = {};  // outer_: those shared by threads
 };
