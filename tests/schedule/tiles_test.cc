@@ -63,6 +63,28 @@ PrimFuncRef convolution(const TileForm& form, const Expr& images, const Expr& wi
   return noted(b.finish({y}), "nn.conv2d");
 }
 
+// The same, with windows of 3 x 3, over an image in blocks of 16 channels that gets a border of zeros, into one of
+// blocks of 16 filters (ops/convolution_layouts.cc).
+PrimFuncRef blocked_convolution(const TileForm& form, const Expr& images, const Expr& width, int64_t blocks,
+                                int64_t filter_blocks, int64_t stride) {
+  ComputeBuilder b;
+  const Expr height = int_imm(6), lanes = int_imm(16), c = int_imm(blocks), f = int_imm(filter_blocks);
+  Buffer x = b.input("X", form.a, {images, c, height, width, lanes});
+  Buffer w = b.input("W", form.b, {f, c, int_imm(3), int_imm(3), lanes, lanes});
+  Buffer padded = b.compute("P", form.a, {images, c, height + 2, width + 2, lanes}, [&](Axes i) {
+    const Expr inside = int_imm(1) <= i[2] && i[2] <= height && int_imm(1) <= i[3] && i[3] <= width;
+    return if_then_else(inside, load(x, {i[0], i[1], i[2] - 1, i[3] - 1, i[4]}), zero(form.a));
+  });
+  auto size = [&](const Expr& extent) { return floor_div(extent - 1, stride) + 1; };
+  Buffer y =
+      b.reduce("Y", form.result, {images, f, size(height), size(width), lanes}, {c, int_imm(3), int_imm(3), lanes},
+               zero(form.result), combine_sum, [&](Axes i, Axes r) {
+                 return product_of(form, load(padded, {i[0], r[0], i[2] * stride + r[1], i[3] * stride + r[2], r[3]}),
+                                   load(w, {i[1], r[0], r[1], r[2], r[3], i[4]}));
+               });
+  return noted(b.finish({y}), "nn.conv2d");
+}
+
 // Applies the rule, with decisions given, and compares for these sizes.
 void check_tiles(const PrimFuncRef& program, const std::vector<std::map<std::string, int64_t>>& sizes,
                  const Attrs& given = {}) {
@@ -99,6 +121,16 @@ TEST_CASE("convolutions on matrix registers", "[schedule]") {
     check_tiles(convolution(form, make_dim("n"), int_imm(6), 16, 16, 2, 1), {{{"n", 1}}, {{"n", 3}}});
     check_tiles(convolution(form, make_dim("n"), make_dim("w"), 9, 17, 3, 1),
                 {{{"n", 2}, {"w", 3}}, {{"n", 1}, {"w", 21}}});
+  }
+}
+
+TEST_CASE("convolutions of images in blocks on matrix registers", "[schedule]") {
+  for (const TileForm& form : {tile_forms()[1], tile_forms()[4]}) {
+    for (int64_t stride : {1, 2}) {
+      INFO(form.name << " stride " << stride);
+      check_tiles(blocked_convolution(form, int_imm(2), int_imm(5), 2, 3, stride), {{}});
+      check_tiles(blocked_convolution(form, make_dim("n"), int_imm(7), 1, 2, stride), {{{"n", 1}}, {{"n", 3}}});
+    }
   }
 }
 
