@@ -317,8 +317,8 @@ typedef struct relaxc_compile_options {
   const int64_t* range_most;         /* INT64_MAX: any */
   int32_t num_ranges;
   const char* precision; /* of what products read: "fp32", "bf16", "fp16" or "mixed" (docs/precision.md); NULL: fp32 */
-  int64_t in_place; /* 1: runs of a decoder extend its caches in place, where they have the names of exporters
-                       (docs/relaxc.md); an error where there is none. 64 bits, so that no padding ends the struct */
+  int64_t in_place;      /* 1: runs of a decoder extend its caches in place, where they have the names of exporters
+                            (docs/relaxc.md); an error where there is none. 64 bits, so that no padding ends the struct */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

@@ -1,5 +1,6 @@
 // Operators of sequences, optionals and maps. Their values are the runtime's, and functions of the runtime do the work
-// (builtins/containers.cc): a tensor program has neither a number of tensors that the run decides nor values without a shape.
+// (builtins/containers.cc): a tensor program has neither a number of tensors that the run decides nor values without a
+// shape.
 #include "ir/builder.h"
 #include "ir/type_relation.h"
 #include "ops/attributes.h"

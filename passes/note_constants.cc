@@ -1,6 +1,6 @@
 // Expects: calls of tensor programs that are not scheduled, equal ones being one (merge_kernels). Guarantees: a block
-// of a reduction that reads a matrix, perhaps in blocks, which is constant in all calls of its program names it (annotation
-// constant_operand). Built-in rules may copy such an operand into another layout for any number of rows:
+// of a reduction that reads a matrix, perhaps in blocks, which is constant in all calls of its program names it
+// (annotation constant_operand). Built-in rules may copy such an operand into another layout for any number of rows:
 // rewrite_weights then does it while compiling.
 #include "ir/attr_names.h"
 #include "ir/op_names.h"

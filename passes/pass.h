@@ -29,7 +29,8 @@ enum class OutOfRange : uint8_t { kError, kClamp };
 // The error that Winograd's algorithm may have by default, as a multiple of that of direct sums.
 constexpr double kWinogradError = 2;
 
-// The numbers of 16 bits that products and weights of float32 become (passes/precision.h); kMixed: where that is faster.
+// The numbers of 16 bits that products and weights of float32 become (passes/precision.h); kMixed: where that is
+// faster.
 enum class Precision : uint8_t { kFloat32, kBFloat16, kFloat16, kMixed };
 
 // The settings of a compilation that passes and code generators read; CompileSettings has them from here.

@@ -29,7 +29,7 @@ struct PrecisionQuestion {
   const Call& call;
   const Type& result;
   DType narrow;
-  bool chooses;  // whether what gains no time stays in float32: --precision mixed, and models of 16 bits themselves
+  bool chooses;      // whether what gains no time stays in float32: --precision mixed, and models of 16 bits themselves
   bool is_in_bands;  // whether it is a product of which kernels of cells read parts (passes/product_bands.h)
   const Target& target;
   bool has_products() const { return has_fast_products(narrow, target); }

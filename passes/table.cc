@@ -18,7 +18,7 @@ namespace relaxc {
   X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")           \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
-  X(lower_precision, "store what products read in 16 bits (--precision), and let them add up in float32")           \
+  X(lower_precision, "store what products read in 16 bits (--precision), and let them add up in float32")          \
   X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")              \
   X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")     \
   X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")         \

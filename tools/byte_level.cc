@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 
+#include "builtins/unicode.h"
 #include "codegen/compile.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -20,7 +21,6 @@
 #include "support/printable.h"
 #include "tir/schedule/trace.h"
 #include "vm/text.h"
-#include "builtins/unicode.h"
 
 namespace relaxc::tools {
 

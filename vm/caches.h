@@ -12,6 +12,8 @@ namespace relaxc::vm {
 
 struct CacheInfo {
   // Places among the function's inputs and outputs: the cache, its value after the run, and the number of tokens in it.
+  // `length` is `input` where the number is stated by the run's other inputs, as for TensorScatter: the whole cache has
+  // memory then, and the run writes rows of it.
   size_t input = 0, output = 0, length = 0;
   size_t axis = 0;  // of the tokens
 };

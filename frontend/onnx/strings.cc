@@ -1,10 +1,10 @@
 // Strings. Operators that move elements run on positions in a pool of strings, whatever they are, and those that
 // compare strings run on places in a sorted pool; a tensor of strings is made where another operator or an output needs
 // it.
+#include "builtins/regex.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "vm/error.h"
-#include "builtins/regex.h"
 
 namespace relaxc::onnx_import {
 

@@ -78,10 +78,11 @@ TEST_CASE("the runtime stays small", "[embed]") {
   if (std::string_view(RELAXC_BUILD_TYPE) != "Release" || !std::string_view(RELAXC_CXX_FLAGS).empty()) return;
   const std::string build = RELAXC_BINARY_DIR, folder = build + "/sizes";
   fs::create_directories(folder);
-  must_run({"sh", "-c",
-            fmt::format("c++ -std=c++20 -O2 -I{1}/public -I{0} {0}/examples/embed/serve.cc -o {2}/serve {1}/librelaxc_rt.a "
-                        "-Wl,--gc-sections -pthread -ldl",
-                        RELAXC_SOURCE_DIR, build, folder)});
+  must_run(
+      {"sh", "-c",
+       fmt::format("c++ -std=c++20 -O2 -I{1}/public -I{0} {0}/examples/embed/serve.cc -o {2}/serve {1}/librelaxc_rt.a "
+                   "-Wl,--gc-sections -pthread -ldl",
+                   RELAXC_SOURCE_DIR, build, folder)});
   auto stripped_size = [&](const std::string& file) {
     must_run({"strip", "-o", folder + "/stripped", file});
     return fs::file_size(folder + "/stripped");

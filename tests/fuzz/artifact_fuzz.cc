@@ -195,8 +195,7 @@ void mutate_tables(Executable& executable, Random& random) {
       return;
     case 1:
       if (!executable.builtins.empty()) {
-        executable.builtins[random() % executable.builtins.size()] =
-            std::string(any_builtin(random()).name);
+        executable.builtins[random() % executable.builtins.size()] = std::string(any_builtin(random()).name);
       }
       return;
     case 2:

@@ -82,12 +82,12 @@ constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of transformed we
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
 constexpr double kL2OverL3 = 4;                             // times as many bytes per cycle come from L2
 constexpr double kOneReaderOfMemory = 3;                    // times the bytes per cycle of a core while all cores read
-constexpr int64_t kTypicalChannels = 64;     // in and out of a Winograd convolution, for the size of its groups
-constexpr int64_t kGuessedPixels = 56;       // of a symbolic extent of an image: ResNet's first stage
-constexpr int64_t kRowsAhead = 64;           // rows of a panel from a prefetch to its use
-constexpr int64_t kUnpackedRowsAhead = 128;  // the same of one that is unpacked in registers: 4 KiB of words
+constexpr int64_t kTypicalChannels = 64;       // in and out of a Winograd convolution, for the size of its groups
+constexpr int64_t kGuessedPixels = 56;         // of a symbolic extent of an image: ResNet's first stage
+constexpr int64_t kRowsAhead = 64;             // rows of a panel from a prefetch to its use
+constexpr int64_t kUnpackedRowsAhead = 128;    // the same of one that is unpacked in registers: 4 KiB of words
 constexpr int64_t kStreamedBytesAhead = 8192;  // from a prefetch to its use, of a stream at the memory's bandwidth
-constexpr int64_t kFewestFetchedRows = 8;    // of a tile whose panels are prefetched; 4 to 6 take 15% longer with it
+constexpr int64_t kFewestFetchedRows = 8;      // of a tile whose panels are prefetched; 4 to 6 take 15% longer with it
 constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
 // ---- Attention
