@@ -62,7 +62,8 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
     vm::write_file(args.back(), {object.data(), object.size()});
   };
   for (size_t i = 0; i < kernels.objects.size(); ++i) add_object(fmt::format("{:04}.o", i), kernels.objects[i]);
-  if (!kernels.linked_functions.empty()) add_object("slots.o", slots_of_linked(kernels));
+  // The linker needs a file, also for a graph that calls functions of the runtime only.
+  if (!kernels.linked_functions.empty() || kernels.objects.empty()) add_object("slots.o", slots_of_linked(kernels));
   for (const std::string& file : kernels.linked) args.push_back(file);
   for (const std::string& symbol : kernels.linked_kernels) args.push_back("--undefined=" + symbol);
   // For another machine the symbols of libm stay undefined, and the library is not named.
