@@ -6,8 +6,8 @@
 // Constant tables of `take` have 16 bits. Sums are float32. Values that no product reads stay float32.
 //
 // Guarantees of models that have numbers of 16 bits themselves, at any precision: their products multiply either pairs
-// of 16 bits or float32, add up in float32 and round the sum once. What products of float32 read is stored as float32,
-// of which all digits beyond the 16 bits are zero, so that it is widened once.
+// of 16 bits or float32, add up in float32 and round the sum once. The operands of products of float32 are stored as
+// float32, widened once: their digits beyond the 16 bits are zero.
 #include <algorithm>
 #include <map>
 

@@ -94,7 +94,7 @@ TEST_CASE("a scatter writes into the memory of the cache, or refuses positions a
   const std::string text = kDecoderOfScatters;
   const Program program = compile_file("model.py", settings_for(text)).load();
   REQUIRE(program.caches().size() == 1);
-  CHECK(vm::to_string(program.caches()[0]) == "1 1 1 1");  // there is no number of tokens
+  CHECK(vm::to_string(program.caches()[0]) == "1 1 1 1");  // no input counts the tokens
   const Tensor x = Tensor::empty({2, 2, 4}, kFloat32), cache = Tensor::empty({2, 6, 4}, kFloat32);
   for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i));
   for (int64_t i = 0; i < cache.size(); ++i) cache.set_double(i, 100);

@@ -206,7 +206,7 @@ class Compiler {
   CodePtr let_code(const Let& node);
   CodePtr reinterpret(const Expr& value, DType dtype);
   CodePtr llvm_code(const Call& node, const Expr& whole);
-  // Returns null for what is no instruction on matrix registers.
+  // Returns null where the name is not that of an instruction on matrix registers.
   CodePtr tile_code(const std::string& name, const std::vector<Expr>& args, const Span& span);
   CodePtr call_code(const Call& node, const Expr& whole);
   CodePtr shuffle(const Call& node, const Span& span);

@@ -39,7 +39,7 @@ class TileNest {
     }
   }
   const BufferStore* store() const { return statement_.as<BufferStore>(); }
-  // Returns whether there are 16 rows of 64 bytes, or for a product as many rows and columns of sums.
+  // Return whether the loops are over 16 rows of 64 bytes, or over the rows, columns and depth of a product.
   bool is_tile(DType dtype) const {
     int64_t columns = 1;
     for (size_t d = 1; d < extents_.size(); ++d) columns *= extents_[d];

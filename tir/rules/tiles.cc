@@ -5,7 +5,7 @@
 //
 // Tiles of sums stay in registers during the whole depth, then go through memory to the blocks that follow. Operands
 // are padded to whole tiles. The right one is constant and laid out when the program is compiled; the left one is laid
-// out in rows, for a block of them at a time, or before all products.
+// out in rows, for a block of them at a time, or before all products. An image with a border is stored with it first.
 #include <algorithm>
 #include <utility>
 
