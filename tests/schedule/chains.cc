@@ -24,6 +24,7 @@
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/decompose_padding.h"
 #include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/extend_axis.h"
 #include "tir/primitives/fuse.h"
 #include "tir/primitives/fuse_reduction_epilogue.h"
 #include "tir/primitives/get_block.h"
@@ -147,6 +148,13 @@ class Chain {
     Ints padding;
     for (size_t i = axes(block); i > 0; --i) padding.push_back(below(2) ? 1 : 4);
     apply(PadEinsum{block, padding});
+  }
+  void extend(const BlockRV& block) {
+    const std::vector<IterVar> all = content(block)->iter_vars;
+    if (all.empty()) return;
+    const size_t axis = below(all.size());
+    const int64_t extent = as_int(all[axis].domain.extent).value_or(0);
+    apply(ExtendAxis{block, static_cast<int64_t>(axis), extent + static_cast<int64_t>(below(4))});
   }
   void blockize_pair(const Blocks& blocks) {
     size_t first = below(blocks.size());
@@ -310,6 +318,7 @@ constexpr Move kMoves[] = {
      }},
     {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(RollingBuffer{at.block, 0}); }},
     {1, Needs::kNothing, [](Chain& c, const Place& at) { c.roll(at.block); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.extend(at.block); }},
 };
 
 bool can_make(const Place& at, Needs needs) {

@@ -266,4 +266,36 @@ Refusal not_a_destination(const TreeNode* loop, const TreeNode* block) {
   return std::nullopt;
 }
 
+// Returns the loop of each axis, in order. Returns none when the loops are not the axes one to one.
+static Nodes loops_that_are_axes(const TreeNode* block) {
+  const std::vector<IterVar>& axes = block->axes();
+  Nodes all = loops_above(block), result;
+  for (const IterVar& axis : axes) {
+    for (TreeNode* loop : all) {
+      if (!contains(result, loop) && same_node(axis.value, loop->var())) result.push_back(loop);
+    }
+  }
+  bool are_all = result.size() == axes.size() && all.size() == axes.size();
+  return are_all ? result : Nodes();
+}
+
+void extend_axes(TreeNode* block, const std::vector<Expr>& extents) {
+  Tree& tree = *block->tree;
+  Nodes loops = loops_that_are_axes(block);
+  bool stay = loops.size() == extents.size();
+  for (size_t a = 0; a < extents.size(); ++a) {
+    IterVar& axis = block->axes()[a];
+    if (!stay) loops.push_back(tree.new_loop(fmt::format("ax{}", a), extents[a]));
+    For& loop = *loops[a]->loop;
+    loop.extent = extents[a];
+    tree.facts.bind(loop.var, loop.min, loop.extent);
+    axis.domain.extent = extents[a];
+    axis.value = loop.var;
+    tree.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
+  }
+  block->block->predicate.reset();
+  block->affine.reset();
+  if (!stay) replace_exclusive_loops(block, loops);
+}
+
 }  // namespace relaxc::scheduling

@@ -36,6 +36,8 @@ IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const E
 TreeNode* top_of_exclusive_loops(TreeNode* node);
 // Puts other loops in the place of those that hold nothing but the block, and forgets TreeNode::affine.
 void replace_exclusive_loops(TreeNode* block, const Nodes& loops);
+// Gives the axes of a block, which is alone in its loops, these extents. Loops that are the axes stay.
+void extend_axes(TreeNode* block, const std::vector<Expr>& extents);
 // Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
 

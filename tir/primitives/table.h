@@ -15,6 +15,7 @@
 #include "tir/primitives/decompose_padding.h"
 #include "tir/primitives/decompose_reduction.h"
 #include "tir/primitives/enter_postproc.h"
+#include "tir/primitives/extend_axis.h"
 #include "tir/primitives/fuse.h"
 #include "tir/primitives/fuse_reduction_epilogue.h"
 #include "tir/primitives/get_block.h"
@@ -106,6 +107,7 @@ using AllPrimitives = Steps<
     TransformBlockLayout,
     DecomposePadding,
     PadEinsum,
+    ExtendAxis,
     FuseReductionEpilogue,
     SampleCategorical,
     SamplePerfectTile,
