@@ -4,8 +4,14 @@
 //   for rows, columns of a tile: for depth: sums[row, column] += left[row, depth] * right[depth, column]
 //
 // Tiles of sums stay in registers during the whole depth, then go through memory to the blocks that follow. Operands
-// are padded to whole tiles. The right one is constant and laid out when the program is compiled; the left one is laid
-// out in rows, for a block of them at a time, or before all products. An image with a border is stored with it first.
+// are padded to whole tiles. The right one is constant and laid out when the program is compiled. The left one is read
+// where it lies if its rows are evenly apart there; else it is laid out in rows, for a block of them at a time, or before
+// all products.
+//
+// An image with a border is stored with it first, pixel after pixel. If as many results are computed in each row of
+// pixels as the image with its border has columns, all rows of the product are evenly apart, for each element of the
+// window: row i of the product starts at pixel stride * i. The results beyond the width are not stored. The pixels of a
+// stride lie in images of their own, for each remainder.
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +20,7 @@
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
+#include "tir/primitives/extend_axis.h"
 #include "tir/primitives/pad_einsum.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
@@ -54,6 +61,26 @@ Exprs one_after_another(Exprs first, const Exprs& others) {
   return first;
 }
 
+// The windows of a stored image that are read where they lie.
+struct Windows {
+  // A dim of the image, and the axis of the results that runs along it.
+  struct Dim {
+    size_t axis;
+    int64_t results, stride;
+    int64_t last;    // the place in the image of the last element of the first window
+    int64_t pixels;  // of the image
+  };
+  Dim height, width;
+  // Of the product in a row of pixels: the image's columns with one remainder by the stride.
+  int64_t columns() const { return ceil_div(width.pixels, width.stride); }
+  int64_t image_columns() const { return columns() * width.stride; }
+  // The rows of the image that so many rows of the product need.
+  int64_t image_rows(int64_t rows) const {
+    const int64_t last = rows - 1 + height.last / height.stride * columns() + width.last / width.stride;
+    return std::max(last / columns() + 1, ceil_div(height.pixels, height.stride)) * height.stride;
+  }
+};
+
 struct TileProduct : Stage {
   std::string op;
   const TileForm* form;
@@ -65,6 +92,7 @@ struct TileProduct : Stage {
   // border, and all channels of a pixel side by side. So rows of the left operand are copies of long pieces, without
   // conditions.
   bool stores_image = false;
+  std::optional<Windows> windows = std::nullopt;  // of the stored image, where they can be read in place
 
   std::optional<int64_t> num_rows() const { return as_int(rows.extent()); }
   int64_t num_columns() const { return *as_int(columns.extent()); }
@@ -127,6 +155,50 @@ bool find_stored_image(TileProduct& product) {
   return true;
 }
 
+// Returns what is known of a dim of the image, if windows move along it with one axis of the results.
+std::optional<Windows::Dim> find_dim(const TileProduct& product, size_t dim) {
+  const std::vector<IterVar>& axes = product.block->iter_vars;
+  const Expr& index = product.left->indices[dim];
+  RunningVars window;
+  for (size_t axis : product.depth.axes) window.emplace(axes[axis].var.get(), axes[axis].domain);
+  std::optional<Windows::Dim> found;
+  for (size_t a : product.rows.axes) {
+    const IterVar& axis = axes[a];
+    if (!uses_var(index, VarSet{axis.var.get()})) continue;
+    const auto bounds = bounds_over(substitute(index, {{axis.var.get(), int_imm(0, dtype_of(axis.var))}}), window, {});
+    const auto results = as_int(axis.domain.extent), stride = coefficient(index, axis.var, {}),
+               last = bounds ? as_int(bounds->max) : std::nullopt,
+               pixels = as_int(buffer_type(product.left->buffer).shape[dim]);
+    if (found || !results || !stride || *stride < 1 || !is_int(bounds->min, 0) || !last || !pixels) return std::nullopt;
+    found = Windows::Dim{a, *results, *stride, *last, *pixels};
+  }
+  return found;
+}
+
+// Finds the windows of the stored image, if they can be read in place and few results beyond its width are computed;
+// then each row of results has so many more.
+void find_windows(TileProduct& product) {
+  const auto height = find_dim(product, 2), width = find_dim(product, 3);
+  const std::vector<Expr>& shape = buffer_type(product.left->buffer).shape;
+  const auto blocks = as_int(shape[1]), block = as_int(shape[4]);
+  if (!height || !width || !blocks || !block || *blocks * *block % product.form->depth != 0) return;
+  const Windows windows{*height, *width};
+  const bool is_wasteful = windows.columns() * 2 > width->results * 3;
+  if (is_wasteful || product.num_columns() % kTileRows != 0) return;
+  product.windows = windows;
+  const MergedAxes all = std::exchange(product.rows, {});
+  for (size_t i = 0; i < all.axes.size(); ++i) {
+    const size_t axis = all.axes[i];
+    if (axis == width->axis) {
+      product.rows.add(axis, int_imm(windows.columns()));
+    } else if (axis == height->axis || is_int(all.extents[i], 1)) {
+      product.rows.add(axis, all.extents[i]);
+    } else {
+      product.batch.push_back(axis);
+    }
+  }
+}
+
 // Returns the extents of the parts of the depth: of the axes in which neighbours of the left operand are not neighbours
 // in memory, and then of all others.
 std::vector<int64_t> parts_of_depth(const std::vector<IterVar>& axes, const BufferLoad& left, const MergedAxes& depth) {
@@ -163,6 +235,7 @@ std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& prog
         product.num_columns() < kTileRows || product.depth_of_sum() < form->depth)
       return "tiles would be mostly padding";
     product.stores_image = op == conv2d && find_stored_image(product);
+    if (product.stores_image) find_windows(product);
     return product;
   }
   return fmt::format("it is not a list of plain nests with a block of '{}' or '{}'", kMatmul, conv2d);
@@ -171,6 +244,7 @@ std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& prog
 struct TilePlan {
   int64_t row_tiles, column_tiles;  // of sums in registers
   int64_t groups;                   // of row tiles, for which the left operand is laid out together
+  bool in_place;                    // it is read where it lies
   bool copies_before;               // it is laid out before all products
   bool columns_first;               // all rows use a tile of columns before the next one
 };
@@ -196,9 +270,10 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   plan.column_tiles =
       decisions.number("column_tiles", {1, 2}, ceil_div(product.num_columns(), kTileRows) % 2 == 0 ? 2 : 1);
   const bool right_is_large = product.num_columns() * row_bytes > half_l2;
+  plan.in_place = product.windows.has_value();
   const bool left_is_small = rows ? *rows * row_bytes <= half_l2 : right_is_large || product.op == kMatmul;
-  plan.copies_before = decisions.flag("copies_before", left_is_small);
-  plan.columns_first = plan.copies_before && decisions.flag("columns_first", right_is_large);
+  plan.copies_before = !plan.in_place && decisions.flag("copies_before", left_is_small);
+  plan.columns_first = (plan.in_place || plan.copies_before) && decisions.flag("columns_first", right_is_large);
   const int64_t tile_rows = plan.row_tiles * kTileRows;
   const int64_t groups = rows ? row_groups(ceil_div(*rows, tile_rows), tile_rows * row_bytes, target) : 1;
   // A group of fewer tiles than the others would be a condition on instructions.
@@ -215,9 +290,11 @@ class TileSchedule {
   void run() {
     take_epilogue();
     if (product_.stores_image) store_image();
+    if (product_.windows) widen_rows(*product_.windows);
     parts_of_depth_ = parts_of_depth(product_.block->iter_vars, *operand(0), product_.depth);
     merge_axes();
-    lay_out_operands();
+    plan_.in_place ? read_in_place() : lay_out_left();
+    lay_out_right();
     BlockRV store = sch_.apply(CacheWrite{rv_, 0, kTileScope});
     split_loops();
     move_results(store);
@@ -245,13 +322,33 @@ class TileSchedule {
 
   void store_image() {
     const BlockRV image = maker(0);
-    sch_.apply(TransformLayout{image, {"write", 0}, IndexMap(kRankOfBlocks, [](const Exprs& at) {
-                                 return Exprs{at[0], at[2], at[3], at[1], at[4]};
+    if (product_.windows) extend_image(image, *product_.windows);
+    const int64_t block = *as_int(buffer_type(write_of(image)).shape[4]);
+    sch_.apply(TransformLayout{image, {"write", 0}, IndexMap(kRankOfBlocks, [&](const Exprs& at) {
+                                 return one_after_another(pixel_at(at[0], at[2], at[3]), {at[1] * block + at[4]});
                                })});
     Loops loops = sch_.apply(GetLoops{image});
     sch_.apply(Reorder{Loops{loops[0], loops[2], loops[3], loops[1], loops[4]}});
     sch_.apply(Vectorize{loops[4]});
     fuse_parallel(sch_, {loops[0], loops[2]});
+  }
+
+  // Returns where a pixel is in the stored image.
+  Exprs pixel_at(const Expr& image, const Expr& row, const Expr& column) const {
+    if (!product_.windows) return {image, row, column};
+    const auto& [height, width] = *product_.windows;
+    return {image, floor_mod(row, height.stride), floor_mod(column, width.stride),
+            floor_div(row, height.stride) * product_.windows->columns() + floor_div(column, width.stride)};
+  }
+  void extend_image(const BlockRV& image, const Windows& windows) {
+    const int64_t rows = round_up(*product_.num_rows(), plan_.row_tiles * kTileRows);
+    sch_.apply(ExtendAxis{image, 2, windows.image_rows(rows)});
+    sch_.apply(ExtendAxis{image, 3, windows.image_columns()});
+  }
+  // Lets each row of pixels have results beyond its width.
+  void widen_rows(const Windows& windows) {
+    for (const BlockRV& block : {rv_, epilogue_})
+      sch_.apply(ExtendAxis{block, static_cast<int64_t>(windows.width.axis), windows.columns()});
   }
 
   void merge_axes() {
@@ -277,38 +374,55 @@ class TileSchedule {
     return *std::ranges::find_if(all, [&](const BlockRV& block) { return same_node(write_of(block), buffer); });
   }
 
-  void lay_out_operands() {
-    BlockRV left = sch_.apply(
-        ReindexCacheRead{rv_, product_.left->buffer->name.c_str(), "global",
+  void read_in_place() {
+    const int64_t tile_rows = plan_.row_tiles * kTileRows;
+    sch_.apply(ExtendAxis{rv_, static_cast<int64_t>(b()), round_up(*product_.num_rows(), tile_rows)});
+    left_tiles_ = copy_left(kTileScope);
+  }
+  // Returns the block that copies the left operand to rows.
+  BlockRV copy_left(const char* scope) {
+    return sch_.apply(
+        ReindexCacheRead{rv_, operand(0)->buffer->name.c_str(), scope,
                          IndexMap(b() + 3, [&](const Exprs& at) { return in_batch(at, {at[b()], at[b() + 2]}); })});
-    BlockRV right = sch_.apply(
-        ReindexCacheRead{rv_, product_.right->buffer->name.c_str(), "global",
-                         IndexMap(b() + 3, [&](const Exprs& at) { return Exprs{at[b() + 1], at[b() + 2]}; })});
+  }
+
+  void lay_out_left() {
+    BlockRV left = copy_left("global");
     if (!product_.stores_image) {
       for (const BlockRV& border : sch_.apply(GetProducers{left})) (void)sch_.try_apply(ComputeInline{border});
     }
-    const Buffer result = write_of(rv_), left_rows = operand(0)->buffer, right_columns = operand(1)->buffer;
-    Ints padding(b(), 1);
-    padding.insert(padding.end(), {plan_.row_tiles * kTileRows, plan_.column_tiles * kTileRows, form_.depth});
-    sch_.apply(PadEinsum{rv_, padding});
     copies_ = {left};
-    if (!same_node(operand(0)->buffer, left_rows)) {
-      copies_.push_back(maker(0));
-      if (product_.depth_of_sum() % form_.depth == 0) {
-        sch_.apply(ComputeInline{left});
-        copies_ = {copies_[1]};
-      }
-    }
-    if (!same_node(operand(1)->buffer, right_columns)) sch_.apply(ComputeInline{right});
-    if (!same_node(write_of(rv_), result)) sch_.apply(ComputeInline{sch_.apply(GetConsumers{rv_}).at(0)});
-    right = maker(1);
-    sch_.apply(TransformLayout{right, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
+  }
+
+  void lay_out_right() {
+    right_ = sch_.apply(
+        ReindexCacheRead{rv_, product_.right->buffer->name.c_str(), "global",
+                         IndexMap(b() + 3, [&](const Exprs& at) { return Exprs{at[b() + 1], at[b() + 2]}; })});
+    pad_to_tiles();
+    right_ = maker(1);
+    sch_.apply(TransformLayout{right_, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
                                  const int64_t group = form_.group();
                                  return Exprs{floor_div(at[0], kTileRows), floor_div(at[1], form_.depth),
                                               floor_div(floor_mod(at[1], form_.depth), group),
                                               floor_mod(at[0], kTileRows), floor_mod(at[1], group)};
                                })});
-    sch_.apply(Annotate{right, annotation<"meta_schedule.layout_rewrite_preproc">(), true});
+    sch_.apply(Annotate{right_, annotation<"meta_schedule.layout_rewrite_preproc">(), true});
+  }
+
+  void pad_to_tiles() {
+    const Buffer result = write_of(rv_), left_rows = operand(0)->buffer, right_columns = operand(1)->buffer;
+    Ints padding(b(), 1);
+    padding.insert(padding.end(), {plan_.row_tiles * kTileRows, plan_.column_tiles * kTileRows, form_.depth});
+    sch_.apply(PadEinsum{rv_, padding});
+    if (!same_node(operand(0)->buffer, left_rows)) {
+      copies_.push_back(maker(0));
+      if (product_.depth_of_sum() % form_.depth == 0) {
+        sch_.apply(ComputeInline{copies_[0]});
+        copies_ = {copies_[1]};
+      }
+    }
+    if (!same_node(operand(1)->buffer, right_columns)) sch_.apply(ComputeInline{right_});
+    if (!same_node(write_of(rv_), result)) sch_.apply(ComputeInline{sch_.apply(GetConsumers{rv_}).at(0)});
   }
 
   void split_loops() {
@@ -355,7 +469,9 @@ class TileSchedule {
   }
 
   void load_tiles() {
-    BlockRV left = sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), kTileScope});
+    const BlockRV left = plan_.in_place
+                             ? left_tiles_
+                             : sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), kTileScope});
     sch_.apply(ComputeAt{left, depth_[0], true});
     lay_out_in_tiles(left, form_.depth);
     Loops rows = sch_.apply(Split{loops_of_matrix(left)[0], {std::nullopt, kTileRows}});
@@ -410,7 +526,7 @@ class TileSchedule {
   }
 
   void distribute() {
-    const LoopRV shared = sch_.apply(Fuse{joined({batch_, plan_.copies_before ? outer_ : Loops{rows_[0]}})});
+    const LoopRV shared = sch_.apply(Fuse{joined({batch_, plan_.in_place || plan_.copies_before ? outer_ : Loops{rows_[0]}})});
     // Only the last tile of rows tests which of them there are.
     sch_.apply(Annotate{shared, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{shared});
@@ -420,7 +536,7 @@ class TileSchedule {
   const TileProduct& product_;
   const TilePlan& plan_;
   const TileForm& form_;
-  BlockRV rv_, epilogue_;
+  BlockRV rv_, epilogue_, left_tiles_, right_;
   std::vector<int64_t> parts_of_depth_ = {};
   Blocks copies_ = {};
   Loops batch_ = {}, rows_ = {}, columns_ = {}, depth_ = {}, outer_ = {};  // outer_: those shared by threads
@@ -439,7 +555,7 @@ ScheduleRule tiles_rule() {
        .decisions = {{"row_tiles", "tiles of rows in registers",
                       "2; 1 where few rows make an odd number, and for symbolic rows of pixels"},
                      {"column_tiles", "tiles of columns in registers", "2, or 1 of an odd number"},
-                     {"copies_before", "the left operand is laid out before all products",
+                     {"copies_before", "the left operand, unless it is read in place, is laid out before all products",
                       "where it fills at most half of L2; of symbolic rows where the right one fills more, and always "
                       "for matmul"},
                      {"columns_first", "all rows use a tile of columns before the next one",
