@@ -17,7 +17,6 @@ namespace relaxc {
 
 namespace {
 
-constexpr int64_t kPictureChannels = 4;      // the most of a picture, which are too few for a block
 constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not constant stay as they are
 constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
 constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
@@ -160,15 +159,17 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const Type &data = q.op.type(0), &weight = q.op.type(1);
   const auto weight_dims = constant_shape(weight);
   const std::vector<Expr>*data_dims = known_shape(data), *result = known_shape(q.result);
-  const auto block = channels_in_block(q.target);
   const bool is_plain = plain.data_layout == data_layout_of(N) && plain.kernel_layout == kernel_layout_of(N) &&
                         plain.out_layout.value_or(plain.data_layout) == plain.data_layout;
   const auto numbers = numbers_of(data, weight, q.result);
   const bool is_constant = q.op.arg(1).is<Constant>();
-  if (!block || !weight_dims || !data_dims || !result || !is_plain || !numbers ||
+  if (!weight_dims || !data_dims || !result || !is_plain || !numbers ||
       !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
+  const auto block =
+      channels_in_block(q.target, {*tensor_dtype(data), (*weight_dims)[1], (*weight_dims)[0], attrs.groups});
+  if (!block) return std::nullopt;
   const Blocks blocks{*block, (*weight_dims)[0], (*weight_dims)[1], attrs.groups};
   const auto merged = blocks.merged_groups(is_constant);
   const auto channels = as_int((*data_dims)[1]);

@@ -7,6 +7,7 @@
 #include "ops/common.h"
 #include "support/checked_math.h"
 #include "tir/index_map.h"
+#include "tir/tile_forms.h"
 
 namespace relaxc {
 
@@ -158,7 +159,13 @@ std::optional<LayoutOffer> layout_of_pad(const LayoutQuestion& q) {
   return LayoutOffer{{layout}, *layout, emitter(q, write_attrs(attrs))};
 }
 
-std::optional<int64_t> channels_in_block(const Target& target) {
+std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionChannels& of) {
+  const bool has_tiles = of.dtype.bits == 8 ? target.has_int8_tiles
+                                            : of.dtype == DType::bfloat16() && target.has_bfloat16_tiles;
+  const int64_t in_tile = kTileBytes / of.dtype.bytes();
+  const bool fills_tiles = of.groups == 1 && of.filters % in_tile == 0 &&
+                           (of.channels <= kPictureChannels || of.channels % in_tile == 0);
+  if (has_tiles && fills_tiles) return in_tile;
   const int64_t lanes = target.vector_lanes(kFloat32.bits);
   return lanes >= kFewestLanes ? std::optional(lanes) : std::nullopt;
 }

@@ -41,8 +41,16 @@ LayoutsOf layout_without_reduced;
 LayoutsOf layout_of_windows;
 LayoutsOf layout_of_concat, layout_of_resize, layout_of_pad;
 
-// Returns the float32 channels of a block, a vector of the target; nullopt where vectors are too short to gain by it.
-std::optional<int64_t> channels_in_block(const Target& target);
+// The channels, filters and groups of a convolution of a dtype.
+struct ConvolutionChannels {
+  DType dtype;
+  int64_t channels, filters, groups;
+};
+// Returns the channels of a block: a vector of float32 of the target, or those in a row of a tile of matrix registers,
+// which then reads it where it lies, if they divide the channels and filters. Returns nullopt where vectors are too
+// short to gain by it.
+std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionChannels& of);
+constexpr int64_t kPictureChannels = 4;  // the most of a picture, which are too few for a block
 // Return an extent and the number of elements. A guess stands for each symbolic dim: the side of a picture, and a batch
 // of one for the first of several.
 constexpr int64_t kGuessedSide = 224;

@@ -25,6 +25,7 @@
 #include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "ir/visit.h"
+#include "ops/layouts.h"
 
 namespace {
 
@@ -130,8 +131,11 @@ std::optional<OurModule> bind_weights(IRModule module, const Problem& p, const D
 }
 
 std::optional<OurModule> our_module(const Problem& p, const Data& data, const Options& options) {
-  if (options.modules.empty())
-    return bind_weights(parse(module_text(p, codegen::host_target().vector_lanes(32)), p.kernel + ".py"), p, data);
+  if (options.modules.empty()) {
+    const auto block =
+        channels_in_block(codegen::host_target(), {p.input_dtype(), p.channels / p.groups, p.filters, p.groups});
+    return bind_weights(parse(module_text(p, block.value_or(1)), p.kernel + ".py"), p, data);
+  }
   for (const std::string& file : options.modules) {
     if (auto module = bind_weights(read_module(file), p, data)) return module;
   }

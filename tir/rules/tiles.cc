@@ -199,13 +199,13 @@ void find_windows(TileProduct& product) {
   }
 }
 
-// Returns the extents of the parts of the depth: of the axes in which neighbours of the left operand are not neighbours
-// in memory, and then of all others.
-std::vector<int64_t> parts_of_depth(const std::vector<IterVar>& axes, const BufferLoad& left, const MergedAxes& depth) {
+// Returns the extents of the parts of the axes: of those in which neighbours of the left operand are not neighbours in
+// memory, and then of all others.
+std::vector<int64_t> parts_of(const MergedAxes& merged, const std::vector<IterVar>& axes, const BufferLoad& left) {
   std::vector<int64_t> parts;
-  for (size_t i = depth.axes.size(); i-- > 0;) {
-    const int64_t extent = *as_int(depth.extents[i]);
-    const bool joins = parts.size() == 1 && is_one_axis(left, axes[depth.axes[i]], axes[depth.axes[i + 1]], Analyzer());
+  for (size_t i = merged.axes.size(); i-- > 0;) {
+    const int64_t extent = *as_int(merged.extents[i]);
+    const bool joins = parts.size() == 1 && is_one_axis(left, axes[merged.axes[i]], axes[merged.axes[i + 1]], {});
     if (joins || (!parts.empty() && extent == 1)) {
       parts.front() *= extent;
     } else {
@@ -213,6 +213,19 @@ std::vector<int64_t> parts_of_depth(const std::vector<IterVar>& axes, const Buff
     }
   }
   return parts;
+}
+
+// Returns whether the rows of the left operand are in memory, evenly apart and as many as fill tiles, with the elements
+// of a tile's row side by side.
+bool has_even_rows(const TileProduct& product) {
+  const std::vector<IterVar>& axes = product.block->iter_vars;
+  const bool is_made = std::ranges::any_of(product.prologue, [&](const Ref<Block>& block) {
+    return same_node(block->writes[0].buffer, product.left->buffer);
+  });
+  const auto rows = product.num_rows();
+  if (is_made || !product.batch.empty() || !rows || *rows % kTileRows != 0) return false;
+  return parts_of(product.rows, axes, *product.left).size() == 1 &&
+         parts_of(product.depth, axes, *product.left).back() % product.form->depth == 0;
 }
 
 std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& program, const Target& target, Decisions&) {
@@ -264,13 +277,14 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   const std::optional<int64_t> rows = product.num_rows();
   const int64_t half_l2 = target.l2_of_core() / 2;
   TilePlan plan{};
+  plan.in_place = product.windows || (has_even_rows(product) && decisions.flag("in_place", true));
   const bool has_pairs = rows ? ceil_div(*rows, kTileRows) % 2 == 0 || *rows > cost_model::kManyTileRows * kTileRows
                               : product.op == kMatmul;
-  plan.row_tiles = decisions.number("row_tiles", {1, 2}, has_pairs ? 2 : 1);
+  const bool must_be_even = plan.in_place && !product.windows && *rows / kTileRows % 2 != 0;
+  plan.row_tiles = decisions.number("row_tiles", must_be_even ? Ints{1} : Ints{1, 2}, has_pairs && !must_be_even ? 2 : 1);
   plan.column_tiles =
       decisions.number("column_tiles", {1, 2}, ceil_div(product.num_columns(), kTileRows) % 2 == 0 ? 2 : 1);
   const bool right_is_large = product.num_columns() * row_bytes > half_l2;
-  plan.in_place = product.windows.has_value();
   const bool left_is_small = rows ? *rows * row_bytes <= half_l2 : right_is_large || product.op == kMatmul;
   plan.copies_before = !plan.in_place && decisions.flag("copies_before", left_is_small);
   plan.columns_first = (plan.in_place || plan.copies_before) && decisions.flag("columns_first", right_is_large);
@@ -291,7 +305,7 @@ class TileSchedule {
     take_epilogue();
     if (product_.stores_image) store_image();
     if (product_.windows) widen_rows(*product_.windows);
-    parts_of_depth_ = parts_of_depth(product_.block->iter_vars, *operand(0), product_.depth);
+    parts_of_depth_ = parts_of(product_.depth, product_.block->iter_vars, *operand(0));
     merge_axes();
     plan_.in_place ? read_in_place() : lay_out_left();
     lay_out_right();
@@ -376,7 +390,8 @@ class TileSchedule {
 
   void read_in_place() {
     const int64_t tile_rows = plan_.row_tiles * kTileRows;
-    sch_.apply(ExtendAxis{rv_, static_cast<int64_t>(b()), round_up(*product_.num_rows(), tile_rows)});
+    if (product_.windows)
+      sch_.apply(ExtendAxis{rv_, static_cast<int64_t>(b()), round_up(*product_.num_rows(), tile_rows)});
     left_tiles_ = copy_left(kTileScope);
   }
   // Returns the block that copies the left operand to rows.
@@ -476,7 +491,11 @@ class TileSchedule {
     lay_out_in_tiles(left, form_.depth);
     Loops rows = sch_.apply(Split{loops_of_matrix(left)[0], {std::nullopt, kTileRows}});
     sch_.apply(Unroll{rows[0]});
-    sch_.apply(Tensorize{rows[1], fmt::format("amx_load_{}x{}_{}", kTileRows, form_.depth, short_name(form_.a))});
+    if (plan_.in_place) {  // no box of the buffer, whose dims are not those of the rows: lowering proves the distances
+      sch_.apply(Annotate{rows[1], annotation<"amx">(), "load"});
+    } else {
+      sch_.apply(Tensorize{rows[1], fmt::format("amx_load_{}x{}_{}", kTileRows, form_.depth, short_name(form_.a))});
+    }
 
     BlockRV right = sch_.apply(CacheRead{rv_, operand(1)->buffer->name.c_str(), kTileScope});
     sch_.apply(ComputeAt{right, depth_[0], true});
@@ -555,6 +574,8 @@ ScheduleRule tiles_rule() {
        .decisions = {{"row_tiles", "tiles of rows in registers",
                       "2; 1 where few rows make an odd number, and for symbolic rows of pixels"},
                      {"column_tiles", "tiles of columns in registers", "2, or 1 of an odd number"},
+                     {"in_place", "the left operand is read where it lies",
+                      "where its rows are evenly apart there; always of windows of a stored image"},
                      {"copies_before", "the left operand, unless it is read in place, is laid out before all products",
                       "where it fills at most half of L2; of symbolic rows where the right one fills more, and always "
                       "for matmul"},
