@@ -184,10 +184,13 @@ BlockRV reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessK
   if (reads) require_in_range(step, block, buffer, place);
   require_place_between(step, block, buffer, kind);
 
+  // In terms of the axes, of which digits become one; in those of loops they are quotients of sums.
+  const std::vector<Expr> simple_place =
+      map_each(place, [&](const Expr& index) { return block->tree->facts.simplify(index); });
   TreeNode* scope = scope_of(block);
   TreeNode* nest = compute_nest(*block->tree, name, extents, [&](const std::vector<Expr>& position) {
     VarMap here = axes_as(axes, position);
-    std::vector<Expr> at = substitute(place, here), in_cache = substitute(mapped, here);
+    std::vector<Expr> at = substitute(simple_place, here), in_cache = substitute(mapped, here);
     return reads ? store(cache, load(buffer, at), in_cache) : store(buffer, load(cache, in_cache), at);
   });
   block->tree->insert(scope, child_towards(scope, block)->position() + (reads ? 0 : 1), nest);

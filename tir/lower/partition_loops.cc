@@ -312,6 +312,10 @@ class Partitioner {
     return !ending.empty() && is_idle_without(ending, loop.body) ? smaller(live, end) : end;
   }
 
+  // Returns whether a bound is a constant, or as before: it does not nest further.
+  static bool is_constant_or(const Expr& before, const Expr& e) {
+    return as_int(e).has_value() || structural_equal(before, e);
+  }
   // Returns the range in which the conditions of all cuts hold. Cuts that would leave less than half of a constant
   // range, or nothing of a short one, are dropped.
   Part choose(const For& loop, std::vector<Cut>& cuts) const {
@@ -328,7 +332,9 @@ class Partitioner {
       Part narrower{larger(interior.first, cut.first), smaller(interior.end, cut.end)};
       auto from = as_int(narrower.first), to = as_int(narrower.end);
       bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
-      if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
+      const bool nests = moves && !(is_constant_or(interior.first, narrower.first) &&
+                                    is_constant_or(interior.end, narrower.end) && known);
+      if (nests && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
       // Iterations after the last one in which the condition holds anywhere do not count.
       auto last = as_int(cut.best);
       int64_t live = last && cut.scale < 0 ? (*last / -cut.scale + 1) * cut.unit : INT64_MAX;
@@ -337,7 +343,7 @@ class Partitioner {
         if (*to - *from < least) continue;
       }
       interior = narrower;
-      symbolic += !known && moves;
+      symbolic += nests;
       kept.push_back(std::move(cut));
     }
     cuts = std::move(kept);

@@ -26,34 +26,33 @@ size_t dim_of_axis(Step& step, TreeNode* block, const BufferStore& store, const 
   return *dim;
 }
 
-// Refuses what is wrong, or not known to be right, at the new positions: reads outside of buffers and quotients by data.
+// Returns what is wrong, or not known to be right, at new positions: a read outside of a buffer, a quotient by data.
 // Conditions of the block's own hold where it reads.
-void require_readable(Step& step, TreeNode* block, const Expr& value, const Analyzer& facts) {
-  if (const BufferLoad* load = value.as<BufferLoad>(); load && write_of(block, load->buffer)) return;  // its own element
+Refusal not_readable(const TreeNode* block, const Expr& value, const Analyzer& facts) {
+  const BufferLoad* load = value.as<BufferLoad>();
+  if (load && write_of(block, load->buffer)) return std::nullopt;  // the element that is stored
   if (std::optional<Branches> choice = branches_of(value)) {
-    require_readable(step, block, choice->condition, facts);
     Analyzer inside = facts;
     for (const Expr& one : conjuncts(choice->condition)) inside.assume(one);
-    require_readable(step, block, choice->a, inside);
-    require_readable(step, block, choice->b, facts);
-    return;
+    Refusal refusal = not_readable(block, choice->condition, facts);
+    if (!refusal) refusal = not_readable(block, choice->a, inside);
+    return refusal ? refusal : not_readable(block, choice->b, facts);
   }
-  if (const BufferLoad* load = value.as<BufferLoad>()) {
-    const std::vector<Expr>& shape = buffer_type(load->buffer).shape;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      const Expr& index = load->indices[d];
-      const DType dtype = dtype_of(index);
-      if (!facts.can_prove(index >= int_imm(0, dtype)) || !facts.can_prove(index < cast_to(shape[d], dtype)))
-        step.refuse({block}, "index {} of '{}' is not known to stay in its range with the larger extent", d,
-                    load->buffer);
-    }
+  for (size_t d = 0; load && d < load->indices.size(); ++d) {
+    const Expr& index = load->indices[d];
+    const DType dtype = dtype_of(index);
+    const Expr dim = cast_to(buffer_type(load->buffer).shape[d], dtype);
+    if (!facts.can_prove(index >= int_imm(0, dtype)) || !facts.can_prove(index < dim))
+      return message("index {} of '{}' is not known to stay in its range with the larger extent", d, load->buffer);
   }
   const Binary* node = value.as<Binary>();
   const bool divides = node && !dtype_of(node->a).is_float() && is_division(node->op);
-  if (divides && !as_int(node->b)) step.refuse({block}, "block '{}' divides by what may be 0 at new positions", block);
+  if (divides && !as_int(node->b)) return message("block '{}' divides by what may be 0 at new positions", block);
+  Refusal refusal;
   visit_children(value, [&](const NodeRef& child, Slot) {
-    require_readable(step, block, cast_handle<Expr>(child), facts);
+    if (!refusal) refusal = not_readable(block, cast_handle<Expr>(child), facts);
   });
+  return refusal;
 }
 
 }  // namespace
@@ -78,17 +77,21 @@ void ExtendAxis::apply(Step& step) const {
   const size_t dim = dim_of_axis(step, block, *store, extended);
   const Buffer buffer = store->buffer;
   const bool grows = allocating_block(tree, buffer) != nullptr;
-  if (grows) {
-    Analyzer facts = tree.facts;
-    facts.bind(extended.var, extended.domain.min, after);
-    require_readable(step, block, store->value, facts);
-    step.require(other_uses(tree.root(), buffer), block);
-  } else if (block->block->init) {
-    step.refuse({block}, "'{}' is a param, to which only a block without an init stores under a condition", buffer);
+  Analyzer facts = tree.facts;
+  facts.bind(extended.var, extended.domain.min, after);
+  const Refusal unknown = grows ? not_readable(block, store->value, facts) : std::nullopt;
+  if (grows) step.require(other_uses(tree.root(), buffer), block);
+  if (block->block->init) {
+    step.require(unknown, block);
+    if (!grows) step.refuse({block}, "'{}' is a param, to which a block with an init stores without a condition", buffer);
   }
 
   Block& content = *block->block;
-  if (!grows) content.body = make(IfThenElse{extended.var < before, content.body, std::nullopt}, content.body.span());
+  const Expr is_old = extended.var < before;
+  if (!grows) content.body = make(IfThenElse{is_old, content.body, std::nullopt}, content.body.span());
+  if (unknown)
+    content.body = relaxc::store(buffer, if_then_else(is_old, store->value, scalar_imm(0, buffer_type(buffer).dtype)),
+                                 store->indices);
   std::vector<Expr> extents = map_each(block->axes(), [](const IterVar& each) { return each.domain.extent; });
   extents[position] = after;
   extend_axes(block, extents);

@@ -10,8 +10,8 @@
 //
 // An image with a border is stored with it first, pixel after pixel. If as many results are computed in each row of
 // pixels as the image with its border has columns, all rows of the product are evenly apart, for each element of the
-// window: row i of the product starts at pixel stride * i. The results beyond the width are not stored. The pixels of a
-// stride lie in images of their own, for each remainder.
+// window: row i of the product starts at pixel stride * i. The results beyond the width are not stored. Rows of pixels
+// of a stride lie in images of their own, for each remainder.
 #include <algorithm>
 #include <utility>
 
@@ -71,12 +71,12 @@ struct Windows {
     int64_t pixels;  // of the image
   };
   Dim height, width;
-  // Of the product in a row of pixels: the image's columns with one remainder by the stride.
-  int64_t columns() const { return ceil_div(width.pixels, width.stride); }
-  int64_t image_columns() const { return columns() * width.stride; }
+  // The results that are computed in a row of pixels, and the columns of the stored image.
+  int64_t results() const { return ceil_div(width.pixels, width.stride); }
+  int64_t columns() const { return results() * width.stride; }
   // The rows of the image that so many rows of the product need.
   int64_t image_rows(int64_t rows) const {
-    const int64_t last = rows - 1 + height.last / height.stride * columns() + width.last / width.stride;
+    const int64_t last = (rows - 1) * width.stride + height.last / height.stride * columns() + width.last;
     return std::max(last / columns() + 1, ceil_div(height.pixels, height.stride)) * height.stride;
   }
 };
@@ -132,16 +132,23 @@ std::optional<std::string> sort_axes(TileProduct& product) {
   return std::nullopt;
 }
 
+// Returns whether a block before the product makes the buffer.
+bool is_made(const TileProduct& product, const Buffer& buffer) {
+  return std::ranges::any_of(product.prologue, [&](const Ref<Block>& block) {
+    return same_node(block->writes[0].buffer, buffer);
+  });
+}
+
 constexpr size_t kRankOfBlocks = 5;  // images, blocks of channels, height, width, channels in a block
 
-// Returns whether the image is stored before windows of it are copied; then puts the axes of the depth into the order
-// in which it is.
+// Returns whether the image is stored before windows of it are copied or read; then puts the axes of the depth into the
+// order in which it is.
 bool find_stored_image(TileProduct& product) {
   const std::vector<Expr>& indices = product.left->indices;
-  const bool is_made = std::ranges::any_of(product.prologue, [&](const Ref<Block>& block) {
-    return block->iter_vars.size() == kRankOfBlocks && same_node(block->writes[0].buffer, product.left->buffer);
+  const bool is_image = std::ranges::all_of(product.prologue, [&](const Ref<Block>& block) {
+    return block->iter_vars.size() == kRankOfBlocks || !same_node(block->writes[0].buffer, product.left->buffer);
   });
-  if (indices.size() != kRankOfBlocks || !is_made) return false;
+  if (indices.size() != kRankOfBlocks || !is_image) return false;
   const std::vector<IterVar>& axes = product.block->iter_vars;
   MergedAxes window, channels;
   for (size_t i = 0; i < product.depth.axes.size(); ++i) {
@@ -175,22 +182,37 @@ std::optional<Windows::Dim> find_dim(const TileProduct& product, size_t dim) {
   return found;
 }
 
+// Returns how many elements of the depth are side by side in the stored image: the channels of a pixel, and of a row of
+// the window where its pixels are neighbours.
+int64_t depth_in_stored_image(const TileProduct& product) {
+  const std::vector<IterVar>& axes = product.block->iter_vars;
+  const std::vector<Expr>& indices = product.left->indices;
+  int64_t channels = 1, columns = 1;
+  for (size_t a : product.depth.axes) {
+    const int64_t extent = *as_int(axes[a].domain.extent);
+    if (coefficient(indices[3], axes[a].var, {}) == 1) columns *= extent;
+    if (uses_var(std::vector{indices[1], indices[4]}, axes[a].var)) channels *= extent;
+  }
+  const std::vector<Expr>& shape = buffer_type(product.left->buffer).shape;
+  if (!is_int(simplify(shape[1] * shape[4]), channels)) return 0;  // some of the channels
+  return channels % product.form->depth == 0 ? channels : channels * columns;
+}
+
 // Finds the windows of the stored image, if they can be read in place and few results beyond its width are computed;
 // then each row of results has so many more.
 void find_windows(TileProduct& product) {
   const auto height = find_dim(product, 2), width = find_dim(product, 3);
-  const std::vector<Expr>& shape = buffer_type(product.left->buffer).shape;
-  const auto blocks = as_int(shape[1]), block = as_int(shape[4]);
-  if (!height || !width || !blocks || !block || *blocks * *block % product.form->depth != 0) return;
+  if (!height || !width) return;
   const Windows windows{*height, *width};
-  const bool is_wasteful = windows.columns() * 2 > width->results * 3;
-  if (is_wasteful || product.num_columns() % kTileRows != 0) return;
+  const bool is_wasteful = windows.results() * 2 > width->results * 3;
+  const bool has_pieces = depth_in_stored_image(product) % product.form->depth == 0;
+  if (is_wasteful || !has_pieces || product.num_columns() % kTileRows != 0) return;
   product.windows = windows;
   const MergedAxes all = std::exchange(product.rows, {});
   for (size_t i = 0; i < all.axes.size(); ++i) {
     const size_t axis = all.axes[i];
     if (axis == width->axis) {
-      product.rows.add(axis, int_imm(windows.columns()));
+      product.rows.add(axis, int_imm(windows.results()));
     } else if (axis == height->axis || is_int(all.extents[i], 1)) {
       product.rows.add(axis, all.extents[i]);
     } else {
@@ -219,11 +241,8 @@ std::vector<int64_t> parts_of(const MergedAxes& merged, const std::vector<IterVa
 // of a tile's row side by side.
 bool has_even_rows(const TileProduct& product) {
   const std::vector<IterVar>& axes = product.block->iter_vars;
-  const bool is_made = std::ranges::any_of(product.prologue, [&](const Ref<Block>& block) {
-    return same_node(block->writes[0].buffer, product.left->buffer);
-  });
   const auto rows = product.num_rows();
-  if (is_made || !product.batch.empty() || !rows || *rows % kTileRows != 0) return false;
+  if (is_made(product, product.left->buffer) || !product.batch.empty() || !rows || *rows % kTileRows != 0) return false;
   return parts_of(product.rows, axes, *product.left).size() == 1 &&
          parts_of(product.depth, axes, *product.left).back() % product.form->depth == 0;
 }
@@ -335,11 +354,14 @@ class TileSchedule {
   }
 
   void store_image() {
-    const BlockRV image = maker(0);
+    const BlockRV image = is_made(product_, product_.left->buffer)
+                              ? maker(0)
+                              : sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), "global"});
     if (product_.windows) extend_image(image, *product_.windows);
-    const int64_t block = *as_int(buffer_type(write_of(image)).shape[4]);
+    const std::vector<Expr>& shape = buffer_type(write_of(image)).shape;
+    const int64_t block = *as_int(shape[4]), channels = *as_int(shape[1]) * block;
     sch_.apply(TransformLayout{image, {"write", 0}, IndexMap(kRankOfBlocks, [&](const Exprs& at) {
-                                 return one_after_another(pixel_at(at[0], at[2], at[3]), {at[1] * block + at[4]});
+                                 return place_in_image(at, at[1] * block + at[4], channels);
                                })});
     Loops loops = sch_.apply(GetLoops{image});
     sch_.apply(Reorder{Loops{loops[0], loops[2], loops[3], loops[1], loops[4]}});
@@ -347,22 +369,22 @@ class TileSchedule {
     fuse_parallel(sch_, {loops[0], loops[2]});
   }
 
-  // Returns where a pixel is in the stored image.
-  Exprs pixel_at(const Expr& image, const Expr& row, const Expr& column) const {
-    if (!product_.windows) return {image, row, column};
-    const auto& [height, width] = *product_.windows;
-    return {image, floor_mod(row, height.stride), floor_mod(column, width.stride),
-            floor_div(row, height.stride) * product_.windows->columns() + floor_div(column, width.stride)};
+  // Returns where an element is in the stored image, of so many channels.
+  Exprs place_in_image(const Exprs& at, const Expr& channel, int64_t channels) const {
+    if (!product_.windows) return {at[0], at[2], at[3], channel};
+    const int64_t stride = product_.windows->height.stride;
+    const Expr pixel = floor_div(at[2], stride) * product_.windows->columns() + at[3];
+    return {at[0], floor_mod(at[2], stride), pixel * channels + channel};
   }
   void extend_image(const BlockRV& image, const Windows& windows) {
     const int64_t rows = round_up(*product_.num_rows(), plan_.row_tiles * kTileRows);
     sch_.apply(ExtendAxis{image, 2, windows.image_rows(rows)});
-    sch_.apply(ExtendAxis{image, 3, windows.image_columns()});
+    sch_.apply(ExtendAxis{image, 3, windows.columns()});
   }
   // Lets each row of pixels have results beyond its width.
   void widen_rows(const Windows& windows) {
     for (const BlockRV& block : {rv_, epilogue_})
-      sch_.apply(ExtendAxis{block, static_cast<int64_t>(windows.width.axis), windows.columns()});
+      sch_.apply(ExtendAxis{block, static_cast<int64_t>(windows.width.axis), windows.results()});
   }
 
   void merge_axes() {
