@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint64_t kOpen = uint64_t{1} << 31;
 constexpr uint64_t kInsideMask = kOpen - 1;
-constexpr int kMaxWorkers = 1024;
 // The time for which an idle worker spins before it sleeps. Waking a worker costs the caller some 30 microseconds, and
 // the worker as much again. Inside a run the worker waits for a serial kernel to end, or for others to finish their
 // share; between runs it waits for a caller whose next input is ready. Workers spin only briefly when there are more
@@ -46,7 +45,7 @@ int count_usable_cores() {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_workers) {
-  int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMaxWorkers);
+  int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMostThreads);
   spin_in_run_ = count <= count_usable_cores() ? kSpinInRun : kSpinBetweenRuns;
   threads_.reserve(static_cast<size_t>(count - 1));
   try {

@@ -19,6 +19,8 @@
 
 namespace relaxc::vm {
 
+inline constexpr int kMostThreads = 1024;  // of a session, and so of every option and flag
+
 // Work that several threads enter at once. The task itself hands out pieces of the work, so any number of threads, at
 // least one, may enter it, each with a different worker number.
 using PoolTask = void (*)(void* closure, int worker);
