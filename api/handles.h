@@ -6,25 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "api/failure.h"
 #include "api/relaxc.h"
 #include "vm/program.h"
 
 namespace relaxc::api {
 
-// An error that the host can only mend in its own code (RELAXC_USAGE).
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 template <class... Args>
 [[noreturn]] void fail_usage(FormatString<Args...> pattern, const Args&... args) {
   throw UsageError(formatted(pattern, args...));
 }
-// An error that the compiler's library has told.
-struct ToldError {
-  relaxc_status status;
-  std::string message;
-  std::vector<Diagnostic> diagnostics;
-};
 template <class T>
 T& given(T* pointer, const char* name) {
   if (pointer == nullptr) fail_usage("{} is a null pointer", name);

@@ -336,7 +336,8 @@ TEST_CASE("a failing kernel is named, a profiler sees the calls", "[vm]") {
 }
 
 TEST_CASE("scratch memory of kernels counts toward the limit of a session", "[vm]") {
-  // add_program() has 320,000 bytes of storage in the first kernel, and as many of a result beside it in the second one.
+  // add_program() has 320,000 bytes of storage in the first kernel, and as many of a result beside it in the second
+  // one.
   std::vector<int64_t> wanted;
   size_t calls = 0;
   Kernel kernel = [&](const relaxc_kernel_args* args) -> int32_t {
@@ -366,9 +367,10 @@ TEST_CASE("scratch memory of kernels counts toward the limit of a session", "[vm
   };
   for (int i = 0; i < 2; ++i) run(400'000, 0);  // the first kernel's scratch makes room for the result
   CHECK_THROWS_AS(run(500'000, 0), OutOfMemory);
-  CHECK(error_of([&] { run(500'000, 0); }) ==
-        "kernel 'fused_add' (node Add_1) failed with status 3: no scratch; it asked for 500000 bytes of scratch: 320000 "
-        "bytes are in use, the limit is 800000");
+  CHECK(
+      error_of([&] { run(500'000, 0); }) ==
+      "kernel 'fused_add' (node Add_1) failed with status 3: no scratch; it asked for 500000 bytes of scratch: 320000 "
+      "bytes are in use, the limit is 800000");
   run(0, 159'000);
   CHECK(error_of([&] { run(0, 161'000); }).find(": 640000 bytes are in use, the limit is 800000") != std::string::npos);
   run(100'000, 150'000);
