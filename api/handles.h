@@ -92,8 +92,8 @@ bool is_dense(const DLTensor& tensor);
 // Copies the elements of a dense tensor to a strided one of the same shape, or from it.
 void copy_to(const Tensor& from, const DLTensor& to);
 
-// Loads an artifact of a file; the program that is returned has one owner.
-relaxc_program* load_file(const std::string& path, const relaxc_load_options& options);
+// Loads an artifact of a file, whose name in messages is the path where none is given. The program has one owner.
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options, std::string name = {});
 
 }  // namespace relaxc::api
 

@@ -95,21 +95,22 @@ const vm::Function& find_function(const vm::Executable& executable, std::string_
 }  // namespace
 
 Program Program::load(const std::string& path, LoadOptions options) {
-  vm::Artifact artifact = guarded([&] { return formatted("loading '{}'", path); },
-                                  [&] { return vm::load_artifact(path, {options.verify_hash}); });
+  const Span span = span_of_file(options.name.empty() ? path : options.name);
+  vm::Artifact artifact = guarded([&] { return formatted("loading '{}'", span.origin->file); },
+                                  [&] { return vm::load_artifact(path, {options.verify_hash, options.name}); });
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   const std::string* needed = find_value(artifact.executable.metadata, vm::kNeededLibrariesKey);
-  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
+  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path, span) : vm::UserLibraries();
   libraries.insert(libraries.begin(), options.libraries.begin(), options.libraries.end());
   vm::add_libraries(libraries, options.registry);
   const std::string* called = find_value(artifact.executable.metadata, vm::kCalledFunctionsKey);
   Diagnostics diagnostics;
-  if (called && library) vm::connect_functions(*called, *library, libraries, span_of_file(path), diagnostics);
+  if (called && library) vm::connect_functions(*called, *library, libraries, span, diagnostics);
   diagnostics.throw_if_errors();
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
-  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path));
+  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span);
   image->weights = artifact.weights;
   image->artifact = artifact.file;
   return Program(std::move(image));

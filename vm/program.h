@@ -29,6 +29,7 @@ struct LoadOptions {
   bool verify_hash = true;     // false: trust the file; true: loading checks code, the first run weights
   // Libraries of kernels, for load(), beside those that the artifact names.
   std::vector<std::shared_ptr<const vm::UserLibrary>> libraries = {};
+  std::string name = {};                         // of the artifact in messages; empty: its path
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
 };
 
