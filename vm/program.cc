@@ -19,6 +19,13 @@ namespace relaxc {
 
 namespace {
 
+// Returns a builtin or a function of the host; empty where there is none.
+vm::BuiltinFunction function_for(const std::string& name, const vm::Registry& registry, const Span& span) {
+  if (const vm::Builtin* builtin = vm::find_builtin(name)) return std::cref(*builtin);
+  if (const vm::BuiltinFunction* function = registry.find_function(name)) return *function;
+  return vm::open_builtin(name, span);
+}
+
 // Collects all names that are missing before it throws.
 std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
                                 const LoadOptions& options, std::shared_ptr<const void> keep_alive,
@@ -44,19 +51,13 @@ std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::Kernel
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
-    const vm::Builtin* builtin = vm::find_builtin(name);
-    if (const vm::BuiltinFunction* function = builtin ? nullptr : options.registry.find_function(name)) {
-      image->builtins.push_back(*function);
-    } else if (builtin || (builtin = vm::open_builtin(name, span))) {
-      image->builtins.emplace_back([builtin](vm::BuiltinContext& context, std::span<const vm::Value> arguments) {
-        return (*builtin)(context, arguments);
-      });
-    } else {
+    vm::BuiltinFunction function = function_for(name, options.registry, span);
+    if (!function)
       diagnostics.error(span,
                         "function '{}' is missing; give the library that has it (--kernels LIBRARY.so), or add it to "
                         "the registry with Registry::add_function",
                         printable(name));
-    }
+    image->builtins.push_back(std::move(function));
   }
   diagnostics.throw_if_errors();
   image->files = std::move(files);

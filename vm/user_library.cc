@@ -1,6 +1,7 @@
 #include "vm/user_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include "support/diagnostic.h"

@@ -4,23 +4,31 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/process.h"
+#include "tests/embed/must_run.h"
 
 #include "tests/catch.h"
 
 using namespace relaxc;
+using test::must_run;
 namespace fs = std::filesystem;
 
 namespace {
 
-std::string must_run(const std::vector<std::string>& argv) {
-  test::Outcome outcome = test::run_program(argv, 600);
-  INFO(argv[0] << " " << argv[1] << ": " << outcome.how_it_ended() << "\n" << outcome.out << outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  return outcome.out;
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+// Returns the file of a name below a folder.
+fs::path file_below(const fs::path& folder, const std::string& name) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == name) return entry.path();
+  }
+  FAIL("no file " << name << " below " << folder);
+  return {};
+}
 
 }  // namespace
 
