@@ -122,7 +122,7 @@ Heard compile(relaxc_compiler_request request, const relaxc_compile_options* opt
   Heard heard;
   const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text, Heard::take_cached};
   if (entry()(&request, &reply) != RELAXC_OK)
-    throw ToldError{static_cast<relaxc_status>(heard.status), heard.message, std::move(heard.diagnostics)};
+    throw Failure{static_cast<relaxc_status>(heard.status), heard.message, std::move(heard.diagnostics)};
   return heard;
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <mutex>
 
+#include "api/failure.h"
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
 #include "ir/text/printer.h"
@@ -123,14 +124,9 @@ void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& r
   reply.text(reply.user, text.data(), text.size());
 }
 
-int32_t tell(const relaxc_compiler_reply& reply, int32_t status, const char* message) {
-  reply.failed(reply.user, status, message);
-  return status;
-}
-
-int32_t tell(const relaxc_compiler_reply& reply, const CompileError& error) {
-  tell(reply, error.kind() == ErrorKind::kUnsupported ? RELAXC_UNSUPPORTED : RELAXC_INVALID, error.what());
-  for (const Diagnostic& diagnostic : error.diagnostics()) {
+int32_t tell(const relaxc_compiler_reply& reply, const Failure& failure) {
+  reply.failed(reply.user, failure.status, failure.message.c_str());
+  for (const Diagnostic& diagnostic : failure.diagnostics) {
     const Span& span = diagnostic.span;
     relaxc_error_place place{};
     place.message = diagnostic.message.c_str();
@@ -143,7 +139,7 @@ int32_t tell(const relaxc_compiler_reply& reply, const CompileError& error) {
     }
     reply.place(reply.user, &place);
   }
-  return error.kind() == ErrorKind::kUnsupported ? RELAXC_UNSUPPORTED : RELAXC_INVALID;
+  return failure.status;
 }
 
 }  // namespace
@@ -157,17 +153,7 @@ extern "C" RELAXC_API int32_t relaxc_compiler_entry(const relaxc_compiler_reques
     api::HostSignals signals;
     api::work(*request, *reply);
     return RELAXC_OK;
-  } catch (const CompileError& error) {
-    return api::tell(*reply, error);
-  } catch (const Cancelled& error) {
-    return api::tell(*reply, RELAXC_CANCELLED, error.what());
-  } catch (const RuntimeError& error) {  // of files
-    return api::tell(*reply, RELAXC_INVALID, error.what());
-  } catch (const std::bad_alloc&) {
-    return api::tell(*reply, RELAXC_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception& error) {
-    return api::tell(*reply, RELAXC_INTERNAL, error.what());
   } catch (...) {
-    return api::tell(*reply, RELAXC_INTERNAL, "an exception of an unknown type");
+    return api::tell(*reply, api::caught_failure(RELAXC_INVALID));  // a RuntimeError is one of a file
   }
 }

@@ -1,59 +1,19 @@
 // The last error of each thread.
 #include "api/handles.h"
-#include "support/check.h"
 
 namespace relaxc::api {
 
-namespace {
-
-struct LastError {
-  std::string message;
-  std::vector<Diagnostic> diagnostics;
-};
-thread_local LastError last_error;
-
-std::string without_last_newline(std::string text) {
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
-relaxc_status note_error(relaxc_status status, const std::string& message, std::vector<Diagnostic> diagnostics) {
-  last_error = {without_last_newline(message), std::move(diagnostics)};
-  if (last_error.diagnostics.empty()) last_error.diagnostics.push_back({.message = last_error.message});
-  return status;
-}
-
-}  // namespace
+static thread_local Failure last_error;
 
 relaxc_status note_error() noexcept {
+  last_error = caught_failure(RELAXC_RUN_FAILED);
+  std::string& message = last_error.message;
+  while (message.ends_with('\n')) message.pop_back();
   try {
-    try {
-      throw;
-    } catch (const ToldError& error) {
-      return note_error(error.status, error.message, error.diagnostics);
-    } catch (const CompileError& error) {
-      const bool unsupported = error.kind() == ErrorKind::kUnsupported;
-      return note_error(unsupported ? RELAXC_UNSUPPORTED : RELAXC_INVALID, error.what(), error.diagnostics());
-    } catch (const Cancelled& error) {
-      return note_error(RELAXC_CANCELLED, error.what(), {});
-    } catch (const OutOfMemory& error) {
-      return note_error(RELAXC_OUT_OF_MEMORY, error.what(), {});
-    } catch (const RuntimeError& error) {
-      return note_error(RELAXC_RUN_FAILED, error.what(), {});
-    } catch (const UsageError& error) {
-      return note_error(RELAXC_USAGE, error.what(), {});
-    } catch (const std::bad_alloc&) {
-      return note_error(RELAXC_OUT_OF_MEMORY, "out of memory", {});
-    } catch (const std::exception& error) {
-      return note_error(RELAXC_INTERNAL, error.what(), {});
-    }
-  } catch (const std::bad_alloc&) {  // memory is too short for the message
-    last_error.message.clear();
-    last_error.diagnostics.clear();
-    return RELAXC_OUT_OF_MEMORY;
-  } catch (...) {
-    return note_error(RELAXC_INTERNAL, "a callback of the host threw an exception, which it must not", {});
+    if (last_error.diagnostics.empty()) last_error.diagnostics.push_back({.message = message});
+  } catch (const std::bad_alloc&) {  // relaxc_error_count() is 0
   }
+  return last_error.status;
 }
 
 }  // namespace relaxc::api

@@ -6,25 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "api/failure.h"
 #include "api/relaxc.h"
 #include "vm/program.h"
 
 namespace relaxc::api {
 
-// An error that the host can only mend in its own code (RELAXC_USAGE).
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 template <class... Args>
 [[noreturn]] void fail_usage(FormatString<Args...> pattern, const Args&... args) {
   throw UsageError(formatted(pattern, args...));
 }
-// An error that the compiler's library has told.
-struct ToldError {
-  relaxc_status status;
-  std::string message;
-  std::vector<Diagnostic> diagnostics;
-};
 template <class T>
 T& given(T* pointer, const char* name) {
   if (pointer == nullptr) fail_usage("{} is a null pointer", name);
@@ -101,8 +92,8 @@ bool is_dense(const DLTensor& tensor);
 // Copies the elements of a dense tensor to a strided one of the same shape, or from it.
 void copy_to(const Tensor& from, const DLTensor& to);
 
-// Loads an artifact of a file; the program that is returned has one owner.
-relaxc_program* load_file(const std::string& path, const relaxc_load_options& options);
+// Loads an artifact of a file, whose name in messages is the path where none is given. The program has one owner.
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options, std::string name = {});
 
 }  // namespace relaxc::api
 

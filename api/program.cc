@@ -53,8 +53,8 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
   return &lists_.emplace_back(std::move(result));
 }
 
-relaxc_program* load_file(const std::string& path, const relaxc_load_options& options) {
-  return new relaxc_program(Program::load(path, {.verify_hash = options.trust_contents == 0}));
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options, std::string name) {
+  return new relaxc_program(Program::load(path, {.verify_hash = options.trust_contents == 0, .name = std::move(name)}));
 }
 
 namespace {
@@ -83,15 +83,6 @@ class MemoryFile {
  private:
   int descriptor_;
 };
-
-// Returns the message with words for the path of a file that has no name.
-std::string named_in_memory(std::string message, const std::string& path) {
-  for (const std::string& shown : {"'" + path + "'", path}) {
-    for (size_t at; (at = message.find(shown)) != std::string::npos;)
-      message.replace(at, shown.size(), "the artifact in memory");
-  }
-  return message;
-}
 
 // Returns what `find` gives for a declaration of the function; the message of a failure is noted.
 template <class Result, class Find>
@@ -148,11 +139,8 @@ relaxc_status relaxc_load_memory(const void* bytes, size_t num_bytes, const rela
     given(program, "program") = nullptr;
     if (bytes == nullptr && num_bytes > 0) fail_usage("bytes is a null pointer");
     MemoryFile file(bytes, num_bytes);
-    try {
-      *program = load_file(file.path(), options_of(options, "relaxc_load_options"));
-    } catch (const relaxc::RuntimeError& error) {
-      throw relaxc::RuntimeError(named_in_memory(error.what(), file.path()));
-    }
+    *program =
+        load_file(file.path(), options_of(options, "relaxc_load_options"), "the artifact in the caller's memory");
   });
 }
 

@@ -183,8 +183,8 @@ typedef struct relaxc_thread_pool {
 typedef struct relaxc_session_options {
   size_t size;                           /* sizeof(relaxc_session_options) */
   int32_t num_threads;                   /* up to 1024; 0: all cores of the process. Unused with thread_pool */
-  int64_t memory_limit;                  /* bytes of tensors alive at once, without the scratch memory that a kernel has
-                                            while it runs; 0: twice the machine's memory */
+  int64_t memory_limit;                  /* bytes at once of tensors and of kernels' scratch memory, without weights and
+                                            the host's own tensors; 0: twice the machine's memory */
   const relaxc_allocator* allocator;     /* copied; NULL: the C library's */
   const relaxc_thread_pool* thread_pool; /* copied; NULL: threads of the session's own */
 } relaxc_session_options;
@@ -196,7 +196,7 @@ RELAXC_API void relaxc_session_release(relaxc_session* session);
 /* Ends the run that is in progress after the kernel that it is in; callable from any thread. A later run is not
  * concerned. */
 RELAXC_API void relaxc_session_cancel(relaxc_session* session);
-/* Returns idle memory of tensors to the system. */
+/* Returns idle memory, of tensors and of kernels' scratch, to the system. */
 RELAXC_API void relaxc_session_trim(relaxc_session* session);
 
 typedef struct relaxc_memory_stats {
@@ -205,7 +205,7 @@ typedef struct relaxc_memory_stats {
   int64_t peak_bytes;  /* the most ever in use */
   int64_t allocations; /* requests for tensors that went to the system or the host's allocator */
 } relaxc_memory_stats;
-/* Memory of tensors; kernels' scratch memory is not in it. */
+/* Memory of tensors; kernels' scratch memory, which memory_limit counts, is not in it. */
 RELAXC_API void relaxc_session_memory(const relaxc_session* session, relaxc_memory_stats* stats);
 
 /* One call of a kernel, valid during the callback. */

@@ -166,9 +166,9 @@ relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_o
   return call([&] {
     given(session, "session") = nullptr;
     const relaxc_session_options stated = options_of(options, "relaxc_session_options");
-    constexpr int32_t kMostThreads = 1024;
-    if (stated.num_threads < 0 || stated.num_threads > kMostThreads)
-      fail_usage("num_threads is {}, expected 1 to {}, or 0 for all cores", stated.num_threads, kMostThreads);
+    if (stated.num_threads < 0 || stated.num_threads > relaxc::vm::kMostThreads)
+      fail_usage("num_threads is {}, expected 1 to {}, or 0 for all cores", stated.num_threads,
+                 relaxc::vm::kMostThreads);
     if (stated.memory_limit < 0) fail_usage("memory_limit is {}", stated.memory_limit);
     relaxc::SessionOptions own{.threads = stated.num_threads, .memory_limit = stated.memory_limit};
     if (stated.allocator) {

@@ -6,7 +6,6 @@
 #include "builtins/printing.h"
 #include "builtins/properties.h"
 #include "builtins/strings.h"
-#include "support/version.h"
 
 namespace relaxc::vm {
 
@@ -86,6 +85,6 @@ static constexpr auto kRows = std::array{
     Builtin{"vm.builtin.string_to_numbers", strings::to_numbers, 2, "(strings, dtype name) -> tensor"},
 };
 
-const BuiltinLibrary relaxc_builtins = {kVersion, kCommit, kRows};
+constinit const std::span<const Builtin> relaxc_builtins = kRows;
 
 }  // namespace relaxc::vm

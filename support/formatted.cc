@@ -51,44 +51,90 @@ std::string real_text(const FormatArgument& argument, const FormatField& field) 
   const auto form = field.type == 'f'   ? std::chars_format::fixed
                     : field.type == 'e' ? std::chars_format::scientific
                                         : std::chars_format::general;
-  const int precision = field.precision < 0 ? 6 : std::min(field.precision, 60);
+  const int precision = field.precision < 0 ? 6 : field.precision;
   return {buffer, std::to_chars(buffer, std::end(buffer), argument.real, form, precision).ptr};
+}
+
+// The first character of a text and the columns that it takes on a terminal.
+struct WideCharacter {
+  size_t bytes, columns;
+};
+
+// Takes 2 columns for the characters of East Asian scripts and for emoji, as std::format estimates
+// ([format.string.std]). A byte that is not UTF-8 counts as a character.
+WideCharacter first_character(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  constexpr uint32_t kWide[][2] = {{0x1100, 0x115f},   {0x2329, 0x232a},  {0x2e80, 0x303e},   {0x3040, 0xa4cf},
+                                   {0xac00, 0xd7a3},   {0xf900, 0xfaff},  {0xfe10, 0xfe19},   {0xfe30, 0xfe6f},
+                                   {0xff00, 0xff60},   {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff},
+                                   {0x20000, 0x2fffd}, {0x30000, 0x3fffd}};
+  const size_t bytes = byte(0) < 0xc0 ? 1 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
+  uint32_t code = byte(0) & (0xffu >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if (i == text.size() || (byte(i) & 0xc0) != 0x80) return {1, 1};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  const bool is_wide = std::ranges::any_of(kWide, [&](const auto& r) { return code >= r[0] && code <= r[1]; });
+  return {bytes, is_wide ? size_t{2} : size_t{1}};
+}
+
+struct TextSize {
+  size_t bytes = 0, columns = 0;
+};
+// Returns the size of the longest beginning of the text that takes at most so many columns.
+TextSize size_within(std::string_view text, size_t most_columns) {
+  TextSize size;
+  while (size.bytes < text.size()) {
+    const WideCharacter next = first_character(text.substr(size.bytes));
+    if (size.columns + next.columns > most_columns) break;
+    size = {size.bytes + next.bytes, size.columns + next.columns};
+  }
+  return size;
+}
+
+std::string integer_text(const FormatArgument& argument, const FormatField& field) {
+  char buffer[24];
+  const int base = field.type == 'x' ? 16 : 10;
+  char* end = argument.kind == FormatArgument::Kind::kUnsigned
+                  ? std::to_chars(buffer, std::end(buffer), static_cast<uint64_t>(argument.integer), base).ptr
+                  : std::to_chars(buffer, std::end(buffer), argument.integer, base).ptr;
+  std::string text(buffer, end);
+  if (field.alternate && base == 16) text.insert(text.starts_with('-') ? 1 : 0, "0x");
+  return text;
 }
 
 std::string value_text(const FormatArgument& argument, const FormatField& field) {
   using enum FormatArgument::Kind;
-  const bool is_plain = field.type == 0 || field.type == 's';
   switch (argument.kind) {
-    case kText:
-      return {argument.text, std::min(argument.size, static_cast<size_t>(field.precision))};
+    case kText: {
+      const std::string_view text(argument.text, argument.size);
+      return std::string(text.substr(0, size_within(text, static_cast<size_t>(field.precision)).bytes));  // -1: all
+    }
     case kCharacter:
       return std::string(1, static_cast<char>(argument.integer));
     case kFloat:
     case kDouble:
       return real_text(argument, field);
     case kBool:
-      if (is_plain) return argument.integer != 0 ? "true" : "false";
-      [[fallthrough]];
+      if (field.type == 0) return argument.integer != 0 ? "true" : "false";
+      break;
     case kSigned:
     case kUnsigned:
       break;
   }
-  char buffer[24];
-  const int base = field.type == 'x' ? 16 : 10;
-  char* end = argument.kind == kUnsigned
-                  ? std::to_chars(buffer, std::end(buffer), static_cast<uint64_t>(argument.integer), base).ptr
-                  : std::to_chars(buffer, std::end(buffer), argument.integer, base).ptr;
-  return (field.alternate && base == 16 ? "0x" : "") + std::string(buffer, end);
+  return integer_text(argument, field);
 }
 
 void append_field(std::string& result, const FormatArgument& argument, const FormatField& field) {
   std::string text = value_text(argument, field);
-  const bool is_text = argument.kind >= FormatArgument::Kind::kBool;
-  if (field.sign && !is_text && !text.starts_with('-')) text.insert(0, "+");
-  const size_t width = static_cast<size_t>(field.width), missing = width - std::min(width, text.size());
-  if (field.zeros && !field.align && !is_text) {
-    const size_t signs = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-    text.insert(text.starts_with("0x") ? 2 : signs, missing, '0');
+  const bool is_text = field.shows_text(argument.kind);
+  if (field.sign && !text.starts_with('-')) text.insert(0, "+");
+  const size_t width = static_cast<size_t>(field.width);
+  const size_t missing = width - std::min(width, size_within(text, std::string::npos).columns);
+  const bool is_finite = !FormatArgument::is_real(argument.kind) || std::isfinite(argument.real);
+  if (field.zeros && !field.align && is_finite) {
+    const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+    text.insert(field.alternate && field.type == 'x' ? sign + 2 : sign, missing, '0');
     result += text;
     return;
   }

@@ -128,7 +128,7 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
 
 void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads that run kernels (0: all cores)")
-      ->check(whole_number_in(0, kMostThreads));
+      ->check(whole_number_in(0, vm::kMostThreads));
 }
 
 void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what) {

@@ -37,7 +37,7 @@ CLI::Validator finite_number();
 CLI::Validator one_of(const std::vector<std::string>& choices);
 // Returns the texts that such a validator of the option accepts; none for another option.
 std::vector<std::string> choices_of(const CLI::Option& option);
-constexpr int64_t kMostThreads = 1024, kMostRuns = 1'000'000'000;
+constexpr int64_t kMostRuns = 1'000'000'000;
 // Adds --threads.
 void add_threads(CLI::App& app, int& threads);
 // Adds --rtol and --atol, whose values are the defaults; `what` stands before their descriptions.

@@ -8,6 +8,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "vm/artifact.h"
+#include "vm/shipped_libraries.h"
 #include "vm/user_library.h"
 
 namespace relaxc::tools {
@@ -29,6 +30,19 @@ static ReportList ranges_of(const std::vector<vm::ValueInfo>& inputs) {
     }
   }
   return map_each(ranges, [](const auto& entry) { return ReportValue(entry.second); });
+}
+
+// Returns a row for each library that has to be beside the runtime: its name and what the artifact calls in it.
+static ReportList libraries_of(const vm::Executable& executable) {
+  ReportList result, outside;
+  for (const std::string& name : executable.builtins) {
+    if (vm::is_outside(name)) outside.push_back(name);
+  }
+  if (!outside.empty()) result.push_back(Report{{"file", vm::kBuiltinsFile}, {"functions", outside}});
+  const std::string needed = copy_value(executable.metadata, vm::kNeededLibrariesKey).value_or("");
+  for (std::string_view path : parts_of(needed, '\n'))
+    result.push_back(Report{{"file", std::string(path.substr(path.rfind('/') + 1))}});
+  return result;
 }
 
 Report report_of_artifact(const std::string& path) {
@@ -58,7 +72,7 @@ Report report_of_artifact(const std::string& path) {
   for (const Tensor& constant : executable.constants) constant_bytes += constant.bytes();
   Report metadata;
   for (const auto& [key, value] : executable.metadata) metadata.set(key, value);
-  return {
+  Report report = {
       {"kind", "artifact"},
       {"bytes", static_cast<int64_t>(artifact.file->bytes().size())},
       {"functions", functions},
@@ -66,6 +80,8 @@ Report report_of_artifact(const std::string& path) {
       {"kernels", kernels},
       {"runtime_functions", map_each(executable.builtins, [](const std::string& name) { return ReportValue(name); })},
       {"metadata", metadata}};
+  if (ReportList libraries = libraries_of(executable); !libraries.empty()) report.set("libraries", libraries);
+  return report;
 }
 
 bool is_artifact(const std::string& path) {

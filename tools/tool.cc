@@ -90,7 +90,7 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)")
-      ->check(whole_number_in(0, kMostThreads));
+      ->check(whole_number_in(0, vm::kMostThreads));
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(one_of({"0", "1", "2", "3"}))->capture_default_str();
   app.add_option("--schedules", schedules,
                  "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")

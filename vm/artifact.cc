@@ -136,8 +136,8 @@ namespace {
 // Throws CompileErrors "model.so: error: ...; compile the model again with 'relaxc compile'".
 class ArtifactReader {
  public:
-  ArtifactReader(const std::string& path, std::shared_ptr<const MappedFile> file)
-      : path_(path), file_(std::move(file)), bytes_(file_->bytes()) {}
+  ArtifactReader(const std::string& name, std::shared_ptr<const MappedFile> file)
+      : name_(name), file_(std::move(file)), bytes_(file_->bytes()) {}
 
   void check(ArtifactOptions options) {
     if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
@@ -172,7 +172,7 @@ class ArtifactReader {
 
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
-  Span place() const { return span_of_file(path_); }
+  Span place() const { return span_of_file(name_); }
 
   template <class... Args>
   [[noreturn]] void damaged(FormatString<Args...> pattern, const Args&... args) const {
@@ -180,7 +180,7 @@ class ArtifactReader {
   }
 
  private:
-  const std::string& path_;
+  const std::string& name_;
   std::shared_ptr<const MappedFile> file_;
   std::span<const std::byte> bytes_;
   Footer footer_{};
@@ -209,6 +209,7 @@ class SharedObject final : public KernelLibrary {
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;
     std::string problem = dlerror();
+    if (problem.starts_with(name)) problem.erase(0, std::min(name.size() + 2, problem.size()));  // "name: "
     if (problem.find("failed to map segment") != std::string::npos)
       fail(reader.place(),
            "the machine code does not load: {}; where the file system is mounted noexec, put the file on another one "
@@ -254,20 +255,21 @@ void WeightsCheck::run() const {
   std::call_once(once_, [&] {
     const uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size());
     if (hash != expected_)
-      problem_ = printable(formatted("'{}': the weights have changed: hash is {:016x}, expected {:016x}; {}", path_,
-                                     hash, expected_, kRecompile),
+      problem_ = printable(formatted("{}: the weights have changed: hash is {:016x}, expected {:016x}; {}", name_, hash,
+                                     expected_, kRecompile),
                            std::string::npos);
   });
   if (!problem_.empty()) throw_runtime_error("{}", problem_);
 }
 
 Artifact load_artifact(const std::string& path, ArtifactOptions options) {
-  auto file = with_compile_errors({}, [&] { return MappedFile::open(path); });
-  ArtifactReader reader(path, file);
+  const std::string& name = options.name.empty() ? path : options.name;
+  auto file = with_compile_errors({}, [&] { return MappedFile::open(path, name); });
+  ArtifactReader reader(name, file);
   reader.check(options);
   Artifact artifact{read_executable(reader, file), nullptr, file, nullptr};
   if (options.verify_hash)
-    artifact.weights = std::make_shared<WeightsCheck>(path, reader.hashed_weights(), reader.weights_hash());
+    artifact.weights = std::make_shared<WeightsCheck>(name, reader.hashed_weights(), reader.weights_hash());
   if (reader.has_elf()) {
     if (std::string problem = why_host_cannot_run(artifact.executable); !problem.empty())
       fail(reader.place(), "{}", problem);

@@ -40,13 +40,13 @@ inline std::string slot_symbol(const std::string& function) { return "relaxc_f_"
 // The comparison of mapped weights with their hash, which reads them all: the first call does it, for all threads.
 class WeightsCheck {
  public:
-  WeightsCheck(std::string path, std::span<const std::byte> bytes, uint64_t expected)
-      : path_(std::move(path)), bytes_(bytes), expected_(expected) {}
+  WeightsCheck(std::string name, std::span<const std::byte> bytes, uint64_t expected)
+      : name_(std::move(name)), bytes_(bytes), expected_(expected) {}
   // Throws a RuntimeError that names the file and the remedy, each time, where the weights have changed.
   void run() const;
 
  private:
-  std::string path_;
+  std::string name_;
   std::span<const std::byte> bytes_;
   uint64_t expected_;
   mutable std::once_flag once_;
@@ -66,6 +66,7 @@ struct Artifact {
 // run. With verify_hash false nothing is compared with its hash.
 struct ArtifactOptions {
   bool verify_hash = true;
+  std::string name = {};  // of the artifact in messages; empty: the path
 };
 Artifact load_artifact(const std::string& path, ArtifactOptions options = {});
 

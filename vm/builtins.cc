@@ -133,7 +133,11 @@ constexpr auto kBuiltins = std::array{
 }  // namespace
 
 std::array<std::span<const Builtin>, 2> builtins() {
-  return {kBuiltins, &relaxc_builtins != nullptr ? relaxc_builtins.rows : std::span<const Builtin>()};
+  return {kBuiltins, &relaxc_builtins != nullptr ? relaxc_builtins : std::span<const Builtin>()};
+}
+
+bool is_outside(std::string_view builtin) {
+  return builtin.starts_with("vm.builtin.") && !find_item(kBuiltins, builtin, &Builtin::name);
 }
 
 const Builtin* find_builtin(std::string_view name) {

@@ -38,13 +38,12 @@ struct Builtin {
 std::array<std::span<const Builtin>, 2> builtins();
 const Builtin* find_builtin(std::string_view name);  // null when there is none
 
-// The table of builtins/, of functions that few programs call. Where it is not linked in, they are a library, which
-// open_builtins() of vm/shipped_libraries.h opens. C++ values pass between it and the runtime: both are of one build.
-struct BuiltinLibrary {
-  const char *version, *commit;
-  std::span<const Builtin> rows;
-};
-extern "C" [[gnu::weak, gnu::visibility("hidden")]] const BuiltinLibrary relaxc_builtins;  // absent where not linked in
+// Returns whether a name is that of a builtin outside of this room, which builtins/ has or nothing.
+bool is_outside(std::string_view builtin);
+
+// The table of builtins/, of functions that few programs call. It is absent where it is not linked in: then they are a
+// library, which open_builtin() of vm/shipped_libraries.h opens.
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const std::span<const Builtin> relaxc_builtins;
 
 // A kernel on tensors with their shapes; returns a status as C kernels do.
 using TensorKernel = std::function<int32_t(std::span<const Tensor* const> tensors, relaxc_kernel_context* context)>;

@@ -36,11 +36,11 @@ std::shared_ptr<MappedFile> MappedFile::make(const std::string& path) {
   return {file, Unmap{file}};
 }
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  std::shared_ptr<MappedFile> file = make(path);
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, const std::string& name) {
+  std::shared_ptr<MappedFile> file = make(name);
   // The open is non-blocking, since a named pipe must not hang it.
   file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file->descriptor_ < 0) throw_runtime_error("cannot open '{}': {}", path, std::strerror(errno));
+  if (file->descriptor_ < 0) throw_runtime_error("cannot open '{}': {}", name, std::strerror(errno));
   file->map_descriptor(file->descriptor_);
   return file;
 }

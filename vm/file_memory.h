@@ -10,7 +10,9 @@ namespace relaxc::vm {
 class MappedFile {
  public:
   // Throws RuntimeError "cannot open 'x': no such file or directory". Only regular files can be opened.
-  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  static std::shared_ptr<const MappedFile> open(const std::string& path) { return open(path, path); }
+  // The same, with a name for its messages.
+  static std::shared_ptr<const MappedFile> open(const std::string& path, const std::string& name);
   // Maps the file of a descriptor that the caller keeps; `path` is where it was found.
   static std::shared_ptr<const MappedFile> map(int descriptor, const std::string& path);
   ~MappedFile();

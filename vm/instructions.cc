@@ -326,14 +326,19 @@ struct Interpreter::Instructions {
     const KernelInfo& info = vm.image_->executable.kernels[kernel];
     Word label_index = in.word<"label">();
     std::string_view label = label_index == -1 ? std::string_view() : frame.string(label_index);
-    if (status != 0) {
-      const char* error = vm.kernels_.context()->error;
-      throw_runtime_error("kernel '{}'{} failed with status {}{}", info.display_name,
-                          label.empty() ? "" : formatted(" ({})", label), status,
-                          error == nullptr ? "" : formatted(": {}", error));
-    }
+    if (status != 0) fail_kernel(info, label, status);
     vm.profiler_->on_kernel({info.display_name, label, start, now_ns() - start,
                              std::span<const Tensor* const>(vm.kernel_tensors_.data(), tensors.size), &info});
+  }
+
+  [[gnu::cold, noreturn]] void fail_kernel(const KernelInfo& info, std::string_view label, int32_t status) {
+    const char* error = vm.kernels_.context()->error;
+    const std::string message =
+        formatted("kernel '{}'{} failed with status {}{}", info.display_name,
+                  label.empty() ? "" : formatted(" ({})", label), status, error ? formatted(": {}", error) : "");
+    const int64_t refused = vm.kernels_.take_refused_scratch();
+    if (refused == 0) throw RuntimeError(message);
+    throw OutOfMemory(formatted("{}; it asked for {} bytes of scratch: {}", message, refused, vm.memory_.usage()));
   }
 
   [[gnu::cold]] void run(In<Opcode::kCallBuiltin> in) {
@@ -347,6 +352,8 @@ struct Interpreter::Instructions {
       in.reg<"dst">() = vm.image_->builtins[builtin](context, arguments);
     } catch (const FormError&) {
       throw;
+    } catch (const OutOfMemory& error) {
+      throw OutOfMemory(formatted("{}: {}", vm.image_->executable.builtins[builtin], error.what()));
     } catch (const std::exception& error) {
       throw_runtime_error("{}: {}", vm.image_->executable.builtins[builtin], error.what());
     }

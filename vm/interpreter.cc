@@ -91,7 +91,7 @@ std::optional<Word> Interpreter::Frame::binder(Word slot, const Word* here) cons
 [[gnu::cold]] Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions options)
     : image_(std::move(image)),
       memory_(options.memory_limit, options.allocator),
-      kernels_(std::move(options.pool), options.allocator),
+      kernels_(std::move(options.pool), memory_),
       step_limit_(options.step_limit),
       shapes_(image_->executable.code.size() / kWordsPerShape + 1) {
   size_t tensors = 0, scalars = 0;

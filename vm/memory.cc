@@ -59,6 +59,8 @@ struct MemoryPool::State {
   int64_t limit = 0;
   Allocator allocator;
   Stats stats;
+  int64_t scratch_bytes = 0;
+  std::function<void()> release_scratch;
   IdleList idle{&nodes};                                          // oldest first
   std::pmr::multimap<int64_t, IdleList::iterator> sizes{&nodes};  // the idle blocks by size
 
@@ -83,6 +85,22 @@ struct MemoryPool::State {
       stats.idle_bytes -= oldest->bytes;
       released.splice(released.end(), idle, oldest);
     }
+  }
+
+  // Frees idle blocks, which count toward the limit too, for a request. Returns whether the limit allows it; the mutex
+  // is held.
+  bool make_room(int64_t bytes, IdleList& released) {
+    const int64_t left = limit - stats.live_bytes - scratch_bytes - bytes;
+    if (left < 0) return false;
+    evict(left, released);
+    return true;
+  }
+
+  // The mutex is held.
+  std::string usage() const {
+    const std::string scratch =
+        scratch_bytes > 0 ? formatted(", {} of them scratch of kernels", scratch_bytes) : std::string();
+    return formatted("{} bytes are in use{}, the limit is {}", stats.live_bytes + scratch_bytes, scratch, limit);
   }
 
   void give_back(AlignedBuffer memory, int64_t bytes) noexcept {
@@ -124,6 +142,29 @@ struct MemoryPool::HandleAllocator {
   }
 };
 
+void MemoryPool::ScratchDeleter::operator()(void* memory) const noexcept {
+  free(memory);
+  std::lock_guard lock(state->mutex);
+  state->scratch_bytes -= free.bytes;
+}
+
+MemoryPool::ScratchBuffer MemoryPool::try_allocate_scratch(int64_t bytes) noexcept {
+  {
+    State::IdleList released(&state_->nodes);
+    std::lock_guard lock(state_->mutex);
+    if (!state_->make_room(bytes, released)) return nullptr;
+    state_->scratch_bytes += bytes;
+  }
+  AlignedBuffer memory = try_allocate_aligned(bytes, state_->allocator);
+  const FreeDeleter free{memory.get_deleter().allocator, bytes};
+  if (memory) return ScratchBuffer(memory.release(), {state_, free});
+  std::lock_guard lock(state_->mutex);
+  state_->scratch_bytes -= bytes;
+  return nullptr;
+}
+
+void MemoryPool::set_scratch_release(std::function<void()> release) { state_->release_scratch = std::move(release); }
+
 std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   if (bytes < 0 || bytes > state_->limit)
     throw OutOfMemory(formatted("cannot allocate {} bytes, the limit is {}", bytes, state_->limit));
@@ -132,17 +173,19 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   AlignedBuffer memory;
   int64_t block_bytes = rounded;
   {
-    std::lock_guard lock(state_->mutex);
+    std::unique_lock lock(state_->mutex);
     Stats& stats = state_->stats;
     if (auto block = state_->take(rounded, fit)) {
       memory = std::move(block->memory);
       block_bytes = block->bytes;
     } else {
-      if (rounded > state_->limit - stats.live_bytes)
-        throw OutOfMemory(formatted("cannot allocate {} bytes: {} are in use, the limit is {}", bytes, stats.live_bytes,
-                                    state_->limit));
-      // Idle blocks count toward the limit too, so blocks that would exceed it are freed.
-      state_->evict(state_->limit - stats.live_bytes - rounded, released);
+      if (!state_->make_room(rounded, released)) {
+        lock.unlock();
+        if (state_->release_scratch) state_->release_scratch();
+        lock.lock();
+        if (!state_->make_room(rounded, released))
+          throw OutOfMemory(formatted("cannot allocate {} bytes: {}", bytes, state_->usage()));
+      }
       ++stats.allocations;
     }
     stats.live_bytes += block_bytes;
@@ -173,7 +216,13 @@ MemoryPool::Stats MemoryPool::stats() const {
   return state_->stats;
 }
 
+std::string MemoryPool::usage() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->usage();
+}
+
 void MemoryPool::trim() {
+  if (state_->release_scratch) state_->release_scratch();
   State::IdleList released(&state_->nodes);
   std::lock_guard lock(state_->mutex);
   state_->evict(0, released);

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace relaxc::vm {
 
@@ -43,12 +45,27 @@ enum class Fit {
 // Keeps freed blocks and hands them out again, so that a run allocates no memory where one with dims as large as its
 // own came before; what the pool notes about blocks is kept and used again as well. The pool keeps at most as many idle
 // bytes as were ever in use at once, and frees the oldest first. It is thread-safe; blocks may outlive the pool and be
-// released by any thread.
+// released by any thread. Copies are the same pool.
 class MemoryPool {
+  struct State;
+
  public:
-  // Throws RuntimeError when more than `limit` bytes would be in use; 0 means max_allocation_bytes().
+  // Blocks and scratch together take at most `limit` bytes; 0 means max_allocation_bytes().
   explicit MemoryPool(int64_t limit = 0, Allocator allocator = {});
+  // Throws OutOfMemory when more bytes would be in use.
   std::shared_ptr<void> allocate(int64_t bytes, Fit fit = Fit::kTight);
+
+  // Scratch of kernels: its thread keeps it, and the limit counts it, but the statistics do not.
+  struct ScratchDeleter {
+    std::shared_ptr<State> state = nullptr;
+    FreeDeleter free = {};
+    void operator()(void* memory) const noexcept;
+  };
+  using ScratchBuffer = std::unique_ptr<void, ScratchDeleter>;
+  // Returns null where memory is short or the limit is reached.
+  ScratchBuffer try_allocate_scratch(int64_t bytes) noexcept;
+  // Sets what frees the scratch that nothing uses, before a request is refused and for trim().
+  void set_scratch_release(std::function<void()> release);
 
   struct Stats {
     int64_t live_bytes = 0;   // handed out
@@ -57,11 +74,12 @@ class MemoryPool {
     int64_t allocations = 0;  // requests that went to the system
   };
   Stats stats() const;
+  // Returns "4096 bytes are in use, 1024 of them scratch of kernels, the limit is 8192".
+  std::string usage() const;
   // Returns idle memory to the system.
   void trim();
 
  private:
-  struct State;
   template <class T>
   struct HandleAllocator;
   std::shared_ptr<State> state_;

@@ -19,6 +19,13 @@ namespace relaxc {
 
 namespace {
 
+// Returns a builtin or a function of the host; empty where there is none.
+vm::BuiltinFunction function_for(const std::string& name, const vm::Registry& registry, const Span& span) {
+  if (const vm::Builtin* builtin = vm::find_builtin(name)) return std::cref(*builtin);
+  if (const vm::BuiltinFunction* function = registry.find_function(name)) return *function;
+  return vm::open_builtin(name, span);
+}
+
 // Collects all names that are missing before it throws.
 std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
                                 const LoadOptions& options, std::shared_ptr<const void> keep_alive,
@@ -44,19 +51,13 @@ std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::Kernel
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
-    const vm::Builtin* builtin = vm::find_builtin(name);
-    if (const vm::BuiltinFunction* function = builtin ? nullptr : options.registry.find_function(name)) {
-      image->builtins.push_back(*function);
-    } else if (builtin || (builtin = vm::open_builtin(name, span))) {
-      image->builtins.emplace_back([builtin](vm::BuiltinContext& context, std::span<const vm::Value> arguments) {
-        return (*builtin)(context, arguments);
-      });
-    } else {
+    vm::BuiltinFunction function = function_for(name, options.registry, span);
+    if (!function)
       diagnostics.error(span,
                         "function '{}' is missing; give the library that has it (--kernels LIBRARY.so), or add it to "
                         "the registry with Registry::add_function",
                         printable(name));
-    }
+    image->builtins.push_back(std::move(function));
   }
   diagnostics.throw_if_errors();
   image->files = std::move(files);
@@ -95,21 +96,22 @@ const vm::Function& find_function(const vm::Executable& executable, std::string_
 }  // namespace
 
 Program Program::load(const std::string& path, LoadOptions options) {
-  vm::Artifact artifact = guarded([&] { return formatted("loading '{}'", path); },
-                                  [&] { return vm::load_artifact(path, {options.verify_hash}); });
+  const Span span = span_of_file(options.name.empty() ? path : options.name);
+  vm::Artifact artifact = guarded([&] { return formatted("loading '{}'", span.origin->file); },
+                                  [&] { return vm::load_artifact(path, {options.verify_hash, options.name}); });
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   const std::string* needed = find_value(artifact.executable.metadata, vm::kNeededLibrariesKey);
-  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
+  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path, span) : vm::UserLibraries();
   libraries.insert(libraries.begin(), options.libraries.begin(), options.libraries.end());
   vm::add_libraries(libraries, options.registry);
   const std::string* called = find_value(artifact.executable.metadata, vm::kCalledFunctionsKey);
   Diagnostics diagnostics;
-  if (called && library) vm::connect_functions(*called, *library, libraries, span_of_file(path), diagnostics);
+  if (called && library) vm::connect_functions(*called, *library, libraries, span, diagnostics);
   diagnostics.throw_if_errors();
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
-  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path));
+  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span);
   image->weights = artifact.weights;
   image->artifact = artifact.file;
   return Program(std::move(image));

@@ -29,6 +29,7 @@ struct LoadOptions {
   bool verify_hash = true;     // false: trust the file; true: loading checks code, the first run weights
   // Libraries of kernels, for load(), beside those that the artifact names.
   std::vector<std::shared_ptr<const vm::UserLibrary>> libraries = {};
+  std::string name = {};                         // of the artifact in messages; empty: its path
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
 };
 
@@ -68,7 +69,7 @@ class Program {
 struct SessionOptions {
   int threads = 0;                          // 0: all cores of the process; unused with a host's pool
   std::shared_ptr<vm::TaskPool> pool = {};  // null: a new ThreadPool
-  int64_t memory_limit = 0;                 // bytes of tensors alive at once; 0: twice the machine's memory
+  int64_t memory_limit = 0;                 // bytes of tensors and scratch at once; 0: twice the machine's memory
   vm::Allocator allocator = {};             // of tensors and scratch; the C library's without functions
   int64_t step_limit = 0;                   // backward jumps and calls per run, against endless loops; 0: none
 };

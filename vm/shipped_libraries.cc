@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "support/lists.h"
 #include "support/printable.h"
 #include "support/version.h"
+#include "vm/error.h"
 
 namespace relaxc::vm {
 
@@ -21,24 +23,91 @@ std::string folder_of_path(std::string_view path) {
 }
 
 // Returns the folder of the library or program that this function is in, and that of the program.
-std::array<std::string, 2> own_folders() {
+std::vector<std::string> own_folders() {
+  std::vector<std::string> result;
   Dl_info code{};
-  const bool has_name = dladdr(reinterpret_cast<void*>(&own_folders), &code) != 0 && code.dli_fname;
+  // A program that was found in PATH has no folder in this name.
+  if (dladdr(reinterpret_cast<void*>(&own_folders), &code) != 0 && code.dli_fname && std::strchr(code.dli_fname, '/'))
+    result.push_back(folder_of_path(code.dli_fname));
   char program[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
-  return {has_name ? folder_of_path(code.dli_fname) : ".",
-          folder_of_path({program, static_cast<size_t>(std::max<ssize_t>(size, 0))})};
+  if (size > 0) result.push_back(folder_of_path({program, static_cast<size_t>(size)}));
+  return result;
+}
+
+// Returns the places of a file in the order in which they are tried; the name alone is the dynamic linker's search.
+std::vector<std::string> places_of(const char* file) {
+  std::vector<std::string> result;
+  auto add = [&](const std::string& path) {
+    if (!std::ranges::count(result, path)) result.push_back(path);
+  };
+  for (const std::string& own : own_folders()) {
+    for (const char* folder : kLibraryFolders) {
+      const std::string_view inside = std::string_view(folder) == "." ? "" : folder;
+      add(formatted("{}{}{}{}", folder[0] == '/' ? "" : own + "/", inside, inside.empty() ? "" : "/", file));
+    }
+  }
+  result.emplace_back(file);
+  return result;
 }
 
 // Returns the path of the file in the first folder that has it, or else the name, for the dynamic linker.
 std::string path_of_shipped(const char* file) {
-  for (const std::string& own : own_folders()) {
-    for (const char* folder : kLibraryFolders) {
-      const std::string path = formatted("{}{}/{}", folder[0] == '/' ? "" : own + "/", folder, file);
-      if (access(path.c_str(), R_OK) == 0) return path;
-    }
+  for (const std::string& path : places_of(file)) {
+    if (access(path.c_str(), F_OK) == 0) return path;
   }
   return file;
+}
+
+// Opens the library of builtins at a place. Returns null where it does not fit, with the reason in `problem`.
+const BuiltinLibrary* open_builtins_at(const std::string& path, std::string& problem) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // it stays open, since it has the code of values
+  using Entry = const BuiltinLibrary*();
+  auto* entry = handle ? reinterpret_cast<Entry*>(dlsym(handle, "relaxc_builtins_library")) : nullptr;
+  if (!entry) {
+    problem = printable(dlerror());
+    return nullptr;
+  }
+  const BuiltinLibrary* library = entry();
+  if (std::strcmp(library->version, kVersion) == 0 && std::strcmp(library->commit, kCommit) == 0) return library;
+  problem = formatted("'{}' is of relaxc {} {}, expected {} {}", printable(path), printable(library->version),
+                      printable(library->commit), kVersion, kCommit);
+  return nullptr;
+}
+
+// Opens the library that has a builtin. Reports every place in which it was looked for.
+const BuiltinLibrary& open_builtins(const std::string& name, const Span& span) {
+  std::vector<std::string> notes;
+  for (const std::string& path : places_of(kBuiltinsFile)) {
+    std::string problem;
+    if (path.find('/') != std::string::npos && access(path.c_str(), F_OK) != 0) {
+      notes.push_back(formatted("'{}' does not exist", printable(path)));
+    } else if (const BuiltinLibrary* library = open_builtins_at(path, problem)) {
+      return *library;
+    } else {
+      notes.push_back(std::move(problem));
+    }
+  }
+  notes.push_back(
+      formatted("put {} of this relaxc beside librelaxc.so or the program, or link relaxc::builtins (docs/deploy.md)",
+                kBuiltinsFile));
+  throw CompileError({{.span = span,
+                       .message = formatted("function '{}' is one of {}, and no such library of this relaxc was found",
+                                            printable(name), kBuiltinsFile),
+                       .notes = std::move(notes)}});
+}
+
+[[noreturn]] void throw_failure(const BuiltinFailure& failure) {
+  switch (failure.kind) {
+    case BuiltinFailure::Kind::kForm:
+      throw FormError(failure.message);
+    case BuiltinFailure::Kind::kOutOfMemory:
+      throw OutOfMemory(failure.message);
+    case BuiltinFailure::Kind::kNone:
+    case BuiltinFailure::Kind::kOther:
+      break;
+  }
+  throw RuntimeError(failure.message);
 }
 
 }  // namespace
@@ -52,23 +121,17 @@ std::shared_ptr<const UserLibrary> open_shipped_library(const ShippedLibrary& li
   }
 }
 
-const Builtin* open_builtin(const std::string& name, const Span& span) {
-  if (!name.starts_with("vm.builtin.")) return nullptr;
-  constexpr const char* kFile = "librelaxc_builtins.so";
-  const std::string path = path_of_shipped(kFile);
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // it stays open, since it has the code of values
-  using Entry = const BuiltinLibrary*();
-  auto* entry = handle ? reinterpret_cast<Entry*>(dlsym(handle, "relaxc_builtins_library")) : nullptr;
-  constexpr const char* kRemedy =
-      "put that file of this relaxc beside librelaxc.so or the program, or link relaxc::builtins (docs/deploy.md)";
-  if (!entry)
-    fail(span, "function '{}' is one of {}, which does not load ({}); {}", printable(name), kFile, printable(dlerror()),
-         kRemedy);
-  const BuiltinLibrary& library = *entry();
-  if (std::strcmp(library.version, kVersion) != 0 || std::strcmp(library.commit, kCommit) != 0)
-    fail(span, "'{}' is of relaxc {} {}, expected {} {}; {}", printable(path), library.version, library.commit,
-         kVersion, kCommit, kRemedy);
-  return find_item(library.rows, name, &Builtin::name);
+BuiltinFunction open_builtin(const std::string& name, const Span& span) {
+  if (!is_outside(name)) return nullptr;
+  const BuiltinLibrary& library = open_builtins(name, span);
+  const Builtin* row = find_item(library.rows, name, &Builtin::name);
+  if (!row) return nullptr;
+  return [&library, row](BuiltinContext& context, std::span<const Value> arguments) {
+    Value result;
+    const BuiltinFailure failure = library.call(*row, context, arguments, result);
+    if (failure.kind != BuiltinFailure::Kind::kNone) throw_failure(failure);
+    return result;
+  };
 }
 
 }  // namespace relaxc::vm

@@ -15,12 +15,29 @@ inline constexpr ShippedLibrary kImages = {"librelaxc_images.so", "decoding imag
 // Opens the library where it lies. Throws a CompileError that says what to do where it is not there.
 std::shared_ptr<const UserLibrary> open_shipped_library(const ShippedLibrary& library);
 
-// Returns the builtin, of the library of those that few programs call, or null where it has none of that name. Throws a
-// CompileError at the span that says what to do where the library is not there, or is of another build.
-const Builtin* open_builtin(const std::string& name, const Span& span);
+// Why a builtin of its library failed.
+struct BuiltinFailure {
+  enum class Kind : uint8_t { kNone, kForm, kOutOfMemory, kOther };  // FormError, OutOfMemory, any other exception
+  Kind kind = Kind::kNone;
+  std::string message = {};
+};
+
+// What librelaxc_builtins.so tells of itself. C++ values pass between it and the runtime, so both are of one build. But
+// their C++ libraries may differ, since a host may link its own in statically: no exception leaves the library.
+struct BuiltinLibrary {
+  const char *version, *commit;  // these two stay first
+  std::span<const Builtin> rows;
+  BuiltinFailure (*call)(const Builtin& row, BuiltinContext& context, std::span<const Value> arguments,
+                         Value& result) noexcept;
+};
+inline constexpr const char* kBuiltinsFile = "librelaxc_builtins.so";
+
+// Returns the builtin of that library, empty where it has none of that name. Throws a CompileError at the span that
+// names the places and the remedy where the library is not there, or is of another build.
+BuiltinFunction open_builtin(const std::string& name, const Span& span);
 
 // Folders in which libraries lie, absolute or from the folder of the program or of librelaxc.so: that folder, that of
-// an installation beside it, that of the build, that of the default installation. CMake writes them.
-extern const char* const kLibraryFolders[4];
+// an installation beside it, that of the default installation. CMake writes them.
+extern const char* const kLibraryFolders[3];
 
 }  // namespace relaxc::vm

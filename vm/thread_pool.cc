@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint64_t kOpen = uint64_t{1} << 31;
 constexpr uint64_t kInsideMask = kOpen - 1;
-constexpr int kMaxWorkers = 1024;
 // The time for which an idle worker spins before it sleeps. Waking a worker costs the caller some 30 microseconds, and
 // the worker as much again. Inside a run the worker waits for a serial kernel to end, or for others to finish their
 // share; between runs it waits for a caller whose next input is ready. Workers spin only briefly when there are more
@@ -46,7 +45,7 @@ int count_usable_cores() {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_workers) {
-  int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMaxWorkers);
+  int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMostThreads);
   spin_in_run_ = count <= count_usable_cores() ? kSpinInRun : kSpinBetweenRuns;
   threads_.reserve(static_cast<size_t>(count - 1));
   try {
@@ -151,23 +150,30 @@ void ThreadPool::work(int worker) {
   }
 }
 
+bool ScratchArena::make_block(size_t place, int64_t least) noexcept {
+  try {
+    blocks_.resize(std::max(blocks_.size(), place + 1));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  blocks_[place] = {};  // the two together might exceed the limit
+  for (int64_t bytes : {std::max(least, int64_t{64} << 10), least}) {
+    if (MemoryPool::ScratchBuffer memory = memory_.try_allocate_scratch(bytes)) {
+      blocks_[place] = {std::move(memory), bytes};
+      return true;
+    }
+  }
+  return false;
+}
+
 void* ScratchArena::allocate(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
   int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
   if (blocks_.empty() || blocks_[current_].bytes - used_ < rounded) {
-    // Later blocks are unused: the next one that fits is taken, or a new one is put in its place.
-    size_t next = blocks_.empty() ? 0 : current_ + 1;
-    int64_t grown = std::max<int64_t>(rounded, int64_t{64} << 10);
-    if (next == blocks_.size() || blocks_[next].bytes < rounded) {
-      AlignedBuffer memory = try_allocate_aligned(grown, allocator_);
-      if (!memory) return nullptr;
-      try {
-        blocks_.resize(std::max(blocks_.size(), next + 1));
-      } catch (const std::bad_alloc&) {
-        return nullptr;
-      }
-      blocks_[next] = {std::move(memory), grown};
-    }
+    // Later blocks are unused, and so is this one while it is empty: the next that fits is taken, or a new one is put
+    // in its place.
+    const size_t next = blocks_.empty() || used_ == 0 ? current_ : current_ + 1;
+    if ((next == blocks_.size() || blocks_[next].bytes < rounded) && !make_block(next, rounded)) return nullptr;
     current_ = next;
     used_ = 0;
   }
@@ -183,10 +189,8 @@ void ScratchArena::release(Mark mark) noexcept {
   if (current_ == 0 && used_ == 0 && blocks_.size() > 1) {
     int64_t total = 0;
     for (const Block& block : blocks_) total += block.bytes;
-    if (AlignedBuffer memory = try_allocate_aligned(total, allocator_)) {
-      blocks_.resize(1);
-      blocks_[0] = {std::move(memory), total};
-    }
+    blocks_.resize(1);
+    make_block(0, total);
   }
 }
 
@@ -195,7 +199,7 @@ namespace {
 // The state of the calling thread for the callbacks of the kernel context. It is the only thread-local of the runtime,
 // and needed because the C ABI does not pass a context to a parallel body.
 struct WorkerScope {
-  const KernelRuntime* runtime = nullptr;
+  KernelRuntime* runtime = nullptr;
   ScratchArena* arena = nullptr;
   bool in_parallel = false;
 };
@@ -210,7 +214,7 @@ constexpr int64_t kNumChunks = std::size(kChunkBegins) - 1;
 // that its cache still holds what it wrote there before. A worker that is done steals chunks of others, so that unequal
 // iterations or late threads do not matter.
 struct ParallelLoop {
-  const KernelRuntime* runtime;
+  KernelRuntime* runtime;
   std::vector<ScratchArena>& arenas;
   std::vector<KernelRuntime::Share>& shares;
   relaxc_parallel_body body;
@@ -247,15 +251,18 @@ struct ParallelLoop {
 
 }  // namespace
 
-KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool, const Allocator& allocator)
-    : pool_(std::move(pool)), shares_(static_cast<size_t>(std::max(1, pool_->num_workers()))) {
-  for (size_t i = 0; i < shares_.size(); ++i) arenas_.emplace_back(allocator);
+KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool, MemoryPool memory)
+    : pool_(std::move(pool)),
+      memory_(std::move(memory)),
+      shares_(static_cast<size_t>(std::max(1, pool_->num_workers()))) {
+  for (size_t i = 0; i < shares_.size(); ++i) arenas_.emplace_back(memory_);
+  memory_.set_scratch_release([this] { release_scratch(); });
   context_.pool = this;
   context_.parallel_for = [](relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
     return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);
   };
-  context_.scratch = [](relaxc_kernel_context*, int64_t bytes) {
-    return worker_scope.arena == nullptr ? nullptr : worker_scope.arena->allocate(bytes);
+  context_.scratch = [](relaxc_kernel_context* context, int64_t bytes) {
+    return static_cast<KernelRuntime*>(context->pool)->scratch(bytes);
   };
   context_.report = [](relaxc_kernel_context* context, const char* message, const int64_t* values, int32_t num_values) {
     static_cast<KernelRuntime*>(context->pool)->report(message, std::span(values, static_cast<size_t>(num_values)));
@@ -265,6 +272,20 @@ KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool, const Allocator& al
     return static_cast<KernelRuntime*>(context->pool)
         ->call_packed(name, {args, static_cast<size_t>(num_args)}, *result);
   };
+}
+
+KernelRuntime::~KernelRuntime() { memory_.set_scratch_release(nullptr); }
+
+void* KernelRuntime::scratch(int64_t bytes) noexcept {
+  void* memory = worker_scope.arena == nullptr ? nullptr : worker_scope.arena->allocate(bytes);
+  if (!memory) refused_scratch_.store(bytes, std::memory_order_relaxed);
+  return memory;
+}
+
+// A host function that a kernel calls may ask for memory while the kernel has its scratch.
+void KernelRuntime::release_scratch() noexcept {
+  if (worker_scope.runtime == this) return;
+  for (ScratchArena& arena : arenas_) arena.clear();
 }
 
 int32_t KernelRuntime::call_packed(std::string_view name, std::span<const relaxc_value> args,
@@ -286,6 +307,7 @@ int32_t KernelRuntime::call(const Kernel& kernel, void* const* data, const int64
   ScratchArena& arena = arenas_[0];
   Temporarily scope(worker_scope, WorkerScope{this, &arena, false});
   context_.error = nullptr;
+  refused_scratch_.store(0, std::memory_order_relaxed);
   relaxc_kernel_args args{data, scalars, &context_};
   ScratchArena::Mark mark = arena.mark();
   int32_t status = 1;

@@ -19,6 +19,8 @@
 
 namespace relaxc::vm {
 
+inline constexpr int kMostThreads = 1024;  // of a session, and so of every option and flag
+
 // Work that several threads enter at once. The task itself hands out pieces of the work, so any number of threads, at
 // least one, may enter it, each with a different worker number.
 using PoolTask = void (*)(void* closure, int worker);
@@ -81,7 +83,7 @@ class ThreadPool final : public TaskPool {
 // A bump allocator for the `scratch` callback, one per worker. Blocks do not move until they are released.
 class ScratchArena {
  public:
-  explicit ScratchArena(const Allocator& allocator = {}) : allocator_(allocator) {}
+  explicit ScratchArena(MemoryPool memory) : memory_(std::move(memory)) {}
   void* allocate(int64_t bytes) noexcept;  // nullptr when out of memory
   struct Mark {
     size_t block = 0;
@@ -90,13 +92,18 @@ class ScratchArena {
   Mark mark() const { return {current_, used_}; }
   // Releases everything that was allocated since the mark; the memory is kept for the next time.
   void release(Mark mark) noexcept;
+  // Frees the memory of an arena from which nothing is allocated.
+  void clear() noexcept { blocks_.clear(); }
 
  private:
   struct Block {
-    AlignedBuffer memory;
+    MemoryPool::ScratchBuffer memory;
     int64_t bytes = 0;
   };
-  Allocator allocator_;
+  // Puts a new block of so many bytes, or more, at a place that nothing uses. Returns false when out of memory.
+  bool make_block(size_t place, int64_t least) noexcept;
+
+  MemoryPool memory_;
   std::vector<Block> blocks_;
   size_t current_ = 0;  // the block allocated from
   int64_t used_ = 0;    // bytes used in that block
@@ -108,7 +115,9 @@ using Kernel = std::function<int32_t(const relaxc_kernel_args*)>;
 // Binds a pool and one scratch arena per worker to a kernel context. Only one caller may use it at a time.
 class KernelRuntime {
  public:
-  explicit KernelRuntime(std::shared_ptr<TaskPool> pool, const Allocator& allocator = {});
+  // Scratch counts toward the limit of `memory`, which takes it back between calls where it runs short.
+  explicit KernelRuntime(std::shared_ptr<TaskPool> pool, MemoryPool memory = MemoryPool());
+  ~KernelRuntime();
   KernelRuntime(const KernelRuntime&) = delete;
   KernelRuntime& operator=(const KernelRuntime&) = delete;
 
@@ -118,6 +127,8 @@ class KernelRuntime {
   int32_t call(const Kernel& kernel, void* const* data, const int64_t* scalars);
   // Calls the body on every index of [0, n) once; the first non-zero status stops the distribution of chunks.
   int32_t parallel_for(int64_t n, relaxc_parallel_body body, void* closure);
+  // Returns the bytes of scratch that the last call was refused, once; 0 where it got all.
+  int64_t take_refused_scratch() { return refused_scratch_.exchange(0, std::memory_order_relaxed); }
   // Implements relaxc_kernel_context::report.
   void report(std::string_view message, std::span<const int64_t> values) noexcept;
 
@@ -133,8 +144,12 @@ class KernelRuntime {
  private:
   relaxc_kernel_context context_{};
   std::shared_ptr<TaskPool> pool_;
+  MemoryPool memory_;
   std::vector<ScratchArena> arenas_;
   std::vector<Share> shares_;
+  std::atomic<int64_t> refused_scratch_{0};
+  void* scratch(int64_t bytes) noexcept;
+  void release_scratch() noexcept;
   int32_t call_packed(std::string_view name, std::span<const relaxc_value> args, relaxc_value& result) noexcept;
 
   PackedCall packed_call_;

@@ -1,6 +1,7 @@
 #include "vm/user_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include "support/diagnostic.h"
@@ -15,6 +16,9 @@ std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path, Ta
   library->path_ = path;
   library->handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library->handle_) fail(span_of_file(path), "the library does not load: {}", printable(dlerror()));
+  link_map* found = nullptr;  // the dynamic linker searched for a name
+  if (path.find('/') == std::string::npos && dlinfo(library->handle_, RTLD_DI_LINKMAP, &found) == 0)
+    library->path_ = found->l_name;
   library->read_table(table);
   return library;
 }
@@ -99,7 +103,8 @@ void add_libraries(const UserLibraries& libraries, Registry& registry) {
   }
 }
 
-static std::shared_ptr<const UserLibrary> open_needed(const std::string& path, const std::string& artifact) {
+static std::shared_ptr<const UserLibrary> open_needed(const std::string& path, const std::string& artifact,
+                                                      const Span& span) {
   auto behind_slash = [](const std::string& text) { return text.rfind('/') + 1; };  // 0 where there is none
   const std::string name = path.substr(behind_slash(path)), folder = artifact.substr(0, behind_slash(artifact));
   for (const std::string& place : {(folder.empty() ? "./" : folder) + name, path}) {
@@ -108,7 +113,7 @@ static std::shared_ptr<const UserLibrary> open_needed(const std::string& path, c
   try {
     return UserLibrary::open(name, UserLibrary::Table::kOptional);
   } catch (const CompileError&) {
-    fail(span_of_file(artifact),
+    fail(span,
          "library '{}', whose functions the model calls, is not found; it is looked for beside the artifact, then as "
          "'{}', where it was when the model was compiled, then in LD_LIBRARY_PATH and the system's folders; put it "
          "into one of these places, or compile the model with its object files (--link)",
@@ -116,9 +121,9 @@ static std::shared_ptr<const UserLibrary> open_needed(const std::string& path, c
   }
 }
 
-UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact) {
+UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact, const Span& span) {
   UserLibraries result;
-  for (std::string_view name : parts_of(names, '\n')) result.push_back(open_needed(std::string(name), artifact));
+  for (std::string_view name : parts_of(names, '\n')) result.push_back(open_needed(std::string(name), artifact, span));
   return result;
 }
 

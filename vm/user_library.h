@@ -48,8 +48,8 @@ inline constexpr const char* kLinkedKernelsKey = "linked_kernels";
 inline constexpr const char* kCalledFunctionsKey = "called_functions";
 
 // Opens the libraries that an artifact names. Each is looked for beside the artifact, where it was when the model was
-// compiled, and as the dynamic linker does. Throws a CompileError that names the library and the remedy.
-UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact);
+// compiled, and as the dynamic linker does. Throws a CompileError at the span that names the library and the remedy.
+UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact, const Span& span);
 // Gives machine code the addresses of the functions that it calls: of the first library that has one, else of the
 // process. Reports those that are missing.
 void connect_functions(const std::string& names, const KernelLibrary& code, const UserLibraries& libraries,

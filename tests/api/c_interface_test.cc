@@ -16,7 +16,12 @@ TEST_CASE("a host in C compiles, loads, runs and makes mistakes", "[api]") {
 
 // Names of other packages, such as those of C++ templates, would meet those of the host.
 TEST_CASE("the shared libraries show functions of one prefix and need what they say", "[api]") {
-  for (const char* library : {RELAXC_C_LIBRARY, RELAXC_COMPILER_LIBRARY}) {
+  std::vector<std::string> libraries = {RELAXC_C_LIBRARY, RELAXC_COMPILER_LIBRARY,
+                                        RELAXC_BINARY_DIR "/librelaxc_builtins.so"};
+  const std::string images = RELAXC_BINARY_DIR "/librelaxc_images.so";  // where its packages are installed
+  if (std::filesystem::exists(images)) libraries.push_back(images);
+  for (const std::string& library : libraries) {
+    INFO(library);
     test::Outcome symbols = test::run_program({"nm", "-D", "--defined-only", library}, 60);
     REQUIRE(symbols.exit_code == 0);
     std::istringstream lines(symbols.out);

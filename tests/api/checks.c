@@ -123,6 +123,7 @@ static void check_errors(void) {
   EXPECT(relaxc_load("/nowhere/model.so", NULL, &none) == RELAXC_INVALID && none == NULL);
   EXPECT(MESSAGE_HAS("/nowhere/model.so"));
   EXPECT(relaxc_load_memory("no artifact", 11, NULL, &none) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("the artifact in the caller's memory: error: 11 bytes are too few for an artifact"));
   EXPECT(relaxc_load(NULL, NULL, &none) == RELAXC_USAGE);
   relaxc_load_options bad = {.size = 1};
   EXPECT(relaxc_load("x", &bad, &none) == RELAXC_USAGE && MESSAGE_HAS("sizeof(relaxc_load_options)"));
@@ -177,6 +178,13 @@ static void check_files(const char* folder) {
   bytes[size / 2] ^= 1;
   relaxc_program* damaged = NULL;
   EXPECT(relaxc_load_memory(bytes, size, NULL, &damaged) == RELAXC_INVALID && damaged == NULL);
+  EXPECT(MESSAGE_HAS("the artifact in the caller's memory: error: ") && !MESSAGE_HAS("/proc/"));
+  bytes[size / 2] ^= 1;
+  bytes[1] ^= 1; /* not a shared object */
+  const relaxc_load_options trusting = {.size = sizeof trusting, .trust_contents = 1};
+  EXPECT(relaxc_load_memory(bytes, size, &trusting, &damaged) == RELAXC_INVALID && damaged == NULL);
+  EXPECT(MESSAGE_HAS("the artifact in the caller's memory: error: the machine code does not load: "));
+  EXPECT(!MESSAGE_HAS("/proc/"));
   free(bytes);
   float in[2] = {1, 2}, out[2] = {0};
   int64_t shape[2] = {1, 2};

@@ -4,23 +4,31 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/process.h"
+#include "tests/embed/must_run.h"
 
 #include "tests/catch.h"
 
 using namespace relaxc;
+using test::must_run;
 namespace fs = std::filesystem;
 
 namespace {
 
-std::string must_run(const std::vector<std::string>& argv) {
-  test::Outcome outcome = test::run_program(argv, 600);
-  INFO(argv[0] << " " << argv[1] << ": " << outcome.how_it_ended() << "\n" << outcome.out << outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  return outcome.out;
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+// Returns the file of a name below a folder.
+fs::path file_below(const fs::path& folder, const std::string& name) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == name) return entry.path();
+  }
+  FAIL("no file " << name << " below " << folder);
+  return {};
+}
 
 }  // namespace
 
@@ -35,6 +43,13 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   for (const char* name : {"doc/relaxc/LICENSE", "doc/relaxc/docs/README.md", "doc/relaxc/examples/digits/digits.onnx",
                            "man/man1/relaxc-run.1", "bash-completion/completions/relaxc", "zsh/site-functions/_relaxc"})
     CHECK(fs::exists(prefix + "/share/" + name));
+  // What is installed does not look for its libraries in the build folder.
+  for (const char* part : {"/bin", "/lib"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(prefix + part)) {
+      INFO(entry.path());
+      if (entry.is_regular_file()) CHECK_FALSE(contains(contents(entry.path()), build));
+    }
+  }
   must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR "/examples/embed", "-B", project, "-G", "Ninja",
             "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
   must_run({RELAXC_CMAKE, "--build", project});
@@ -96,11 +111,7 @@ TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
   must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
   fs::remove_all(project);
   fs::create_directories(project);
-  std::string folder;
-  for (const auto& entry : fs::recursive_directory_iterator(prefix)) {
-    if (entry.path().filename() == "relaxc.pc") folder = entry.path().parent_path();
-  }
-  REQUIRE_FALSE(folder.empty());
+  const std::string folder = file_below(prefix, "relaxc.pc").parent_path();
   for (const auto& [program, package] : {std::pair("serve", "relaxc-runtime"), std::pair("embed", "relaxc")}) {
     must_run({"sh", "-c",
               fmt::format("c++ -std=c++20 " RELAXC_CXX_FLAGS " {0}/examples/embed/{1}.cc -o {2}/{1} "
@@ -116,6 +127,32 @@ TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
   must_run({project + "/embed", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", artifact});
   CHECK(must_run({project + "/serve", artifact}) == "float32[2, 10]\n");
   CHECK(contains(must_run({project + "/embed_c", artifact}), "probability: [16, 10]\n"));
+}
+
+// The host's folder has no librelaxc_builtins.so.
+TEST_CASE("programs link the builtins that few programs call", "[embed]") {
+  const std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix", project = build + "/builtins_project";
+  must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
+  fs::remove_all(project);
+  must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR "/tests/embed/builtins_project", "-B", project, "-G", "Ninja",
+            "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
+  must_run({RELAXC_CMAKE, "--build", project});
+  const std::string find =
+      "PKG_CONFIG_PATH=" + file_below(prefix, "relaxc-builtins.pc").parent_path().string() + " pkg-config ";
+  must_run({"sh", "-c",
+            fmt::format("c++ -std=c++20 " RELAXC_CXX_FLAGS " {}/tests/embed/rare_host.cc -o {}/host_by_pkg_config "
+                        "$({} --cflags --libs relaxc-builtins)",
+                        RELAXC_SOURCE_DIR, project, find)});
+  std::ofstream(project + "/rare.py") << "@R.function(pure=False)\n"
+                                         "def main(x: R.Tensor((\"n\",), \"float32\"), c: R.Tensor((), \"bool\")):\n"
+                                         "    _ = R.assert_op(c, format=\"never\")\n"
+                                         "    return x\n";
+  must_run({prefix + "/bin/relaxc", "compile", project + "/rare.py", "-o", project + "/rare.so"});
+  for (const char* host : {"/host", "/host_by_pkg_config"})
+    CHECK(contains(must_run({project + host, project + "/rare.so"}), "0 right\n4 vm.builtin.assert: "));
+  std::string shared = must_run({"sh", "-c", find + "--variable=shared relaxc-builtins"});
+  shared.pop_back();
+  CHECK(fs::exists(shared));
 }
 
 // As docs/targets.md does for another processor, which has none of the compiler's packages.

@@ -3,9 +3,11 @@ import copy
 import pickle
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 import relaxc
+from relaxc._tensors import Slot
 from support import ADD, DIGITS, module, needs
 
 
@@ -125,6 +127,39 @@ class Calls(unittest.TestCase):
         for wrong in (out[:5], out.astype(np.float64)):
             with self.assertRaises(relaxc.Error):
                 self.add(self.x, self.x, out=wrong)
+
+    def test_out_of_changing_forms(self):
+        # What a session keeps of the last arrays must fit neither another out= nor the results of another shape.
+        for size in (3, 6, 3):
+            x, out = np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
+            for inputs in ((x, x), (x.tolist(), x), (x, x[::-1]), (x, x)):
+                expected = np.asarray(inputs[0], np.float32) + inputs[1]
+                out[:] = -1
+                self.add(*inputs, out=out)
+                self.check(out, expected)
+                self.check(self.add(*inputs), expected)
+            wide = np.full(2 * size, -1, np.float32)
+            self.add(x, x, out=wide[::2])
+            self.check(wide, np.stack([2 * x, np.full(size, -1, np.float32)], 1).reshape(-1))
+            fixed = out.copy()
+            fixed.setflags(write=False)
+            self.add(x, x, out=out)
+            with self.assertRaisesRegex(relaxc.UsageError, "read-only"):
+                self.add(x, x, out=fixed)
+            with self.assertRaisesRegex(relaxc.RunError, "'y'"):
+                self.add(x, x[1:], out=out)
+            self.check(self.add(fixed, x), expected + x)
+        self.add(self.x[:0], self.x[:0], out=self.x[:0].copy())
+
+    def test_arrays_of_the_last_form_cost_their_address_only(self):
+        out, fixed = np.zeros(6, np.float32), self.x.copy()
+        fixed.setflags(write=False)
+        calls = (lambda: self.add(self.x, self.x), lambda: self.add(x=self.x, y=self.x, out=out),
+                 lambda: self.add(fixed, fixed, out=out))
+        for call in calls:
+            call()
+            with mock.patch.object(Slot, "lend", side_effect=AssertionError("looks at the whole array")):
+                call()
 
     def test_wrong_calls(self):
         for arguments, named, words in (((self.x,), {}, "no value.*'y'"), ((), {"z": self.x}, "no input 'z'.*x, y"),

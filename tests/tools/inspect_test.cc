@@ -122,6 +122,19 @@ def main(x: R.Tensor(("n", 4), "float32")):
   INFO(compiled.out << compiled.err);
   for (const char* part : {"kind: artifact", "x: float32[n, 4]", "fused_add_relu machine code", "architecture"})
     CHECK(contains(compiled.out, part));
+  CHECK(!contains(compiled.out, "libraries:"));
+  std::string printing = folder.write("printing.py", R"(
+@R.function(pure=False)
+def main(x: R.Tensor((4,), "float32")):
+    _ = R.print(x, format="x is {}")
+    return x
+)");
+  REQUIRE(test::run_program({RELAXC_TOOL, "compile", printing, "-o", artifact}, 120).exit_code == 0);
+  for (const char* tool : {RELAXC_TOOL, RELAXC_RUN}) {
+    test::Outcome needs = test::run_program({tool, "inspect", artifact}, 120);
+    INFO(needs.out << needs.err);
+    CHECK(!test::matches(needs.out, "libraries:\n +librelaxc_builtins.so +vm.builtin.print").empty());
+  }
   REQUIRE(test::run_program({RELAXC_TOOL, "compile", text, "--dim-range", "n=1:64", "-o", artifact}, 120).exit_code ==
           0);
   CHECK(contains(inspected({artifact}).out, "n: 1 to 64"));

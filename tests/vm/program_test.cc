@@ -335,6 +335,50 @@ TEST_CASE("a failing kernel is named, a profiler sees the calls", "[vm]") {
   CHECK(profiler.total_ns() >= 0);
 }
 
+TEST_CASE("scratch memory of kernels counts toward the limit of a session", "[vm]") {
+  // add_program() has 320,000 bytes of storage in the first kernel, and as many of a result beside it in the second
+  // one.
+  std::vector<int64_t> wanted;
+  size_t calls = 0;
+  Kernel kernel = [&](const relaxc_kernel_args* args) -> int32_t {
+    const int64_t bytes = wanted[calls++];
+    if (bytes == 0 || args->context->scratch(args->context, bytes)) return 0;
+    args->context->error = "no scratch";
+    return 3;
+  };
+  int64_t held = 0;  // of the host's allocator
+  Allocator allocator{[](void* user, size_t bytes, size_t alignment) {
+                        *static_cast<int64_t*>(user) += static_cast<int64_t>(bytes);
+                        return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+                      },
+                      [](void* user, void* memory, size_t bytes) {
+                        *static_cast<int64_t*>(user) -= static_cast<int64_t>(bytes);
+                        std::free(memory);
+                      },
+                      &held};
+  Session session(Program::from(add_program(), [&](const std::string&) { return kernel; }),
+                  {.threads = 1, .memory_limit = 800'000, .allocator = allocator});
+  const Tensor x = ramp({20'000, 4});
+  auto run = [&](int64_t first, int64_t second) {
+    wanted = {first, second};
+    calls = 0;
+    session.run({x, x});
+    CHECK(held <= 800'000);
+  };
+  for (int i = 0; i < 2; ++i) run(400'000, 0);  // the first kernel's scratch makes room for the result
+  CHECK_THROWS_AS(run(500'000, 0), OutOfMemory);
+  CHECK(
+      error_of([&] { run(500'000, 0); }) ==
+      "kernel 'fused_add' (node Add_1) failed with status 3: no scratch; it asked for 500000 bytes of scratch: 320000 "
+      "bytes are in use, the limit is 800000");
+  run(0, 159'000);
+  CHECK(error_of([&] { run(0, 161'000); }).find(": 640000 bytes are in use, the limit is 800000") != std::string::npos);
+  run(100'000, 150'000);
+  CHECK(held > 0);
+  session.trim();
+  CHECK(held == 0);
+}
+
 TEST_CASE("the disassembly names slots, kernels and strings", "[vm]") {
   std::string text = disassemble(add_program());
   CHECK(text.find("match_shape r0, [bind s0:n, 4], \"input 'x'\"") != std::string::npos);

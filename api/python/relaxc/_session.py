@@ -35,10 +35,12 @@ class Session:
         check(lib.session_new(program.handle, c.byref(options), c.byref(handle)))
         self.handle = handle.value
         self._function, self._inputs, self._outputs = function, inputs, outputs
-        self._in, self._out = (Tensor * len(inputs))(), (Tensor * len(outputs))()
+        self._in = (Tensor * len(inputs))()
+        self._out, self._given = (Tensor * len(outputs))(), (Tensor * len(outputs))()  # new arrays, and those of out=
         self._results = (c.c_void_p * len(outputs))()
-        self._slots = [Slot(self._in[i], info.code, f"input '{info.name}'") for i, info in enumerate(inputs)]
-        self._places = [Slot(self._out[i], info.code, f"output '{info.name}'") for i, info in enumerate(outputs)]
+        self._slots = _slots(self._in, inputs, "input")
+        self._places, self._given_places = _slots(self._out, outputs, "output"), _slots(self._given, outputs, "output")
+        self._are_held = False  # whether a slot holds a value until the end of the run
         # The arrays of the results, where the shapes of the inputs tell theirs: tensor of the call, shape, dtype.
         self._shapes: list[tuple[int, ...]] | None = None  # of the inputs to which _known belongs
         self._known: list[tuple[Tensor, tuple[int, ...], np.dtype[Any]]] | None = None
@@ -52,21 +54,8 @@ class Session:
 
     def run(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         """Runs on arrays, as many as there are inputs."""
-        is_other = False
         try:
-            for slot, array in zip(self._slots, arrays):
-                if type(array) is _ndarray and array.shape == slot.shape and array.dtype is slot.dtype:
-                    try:
-                        slot.tensor.data = _address_of(_byte_at(array))  # type: ignore[arg-type]
-                        continue
-                    except (TypeError, ValueError):  # not dense, read-only, or empty
-                        if array.flags.c_contiguous:
-                            slot.tensor.data = array.__array_interface__["data"][0]
-                            continue
-                is_other = True
-                slot.lend(array)
-            if is_other:
-                self._find_known_results()
+            self._lend_inputs(arrays)
             if self._known is None:
                 self._call(_run, self._results, len(self._results))
                 return [take(address or 0) for address in self._results]
@@ -81,21 +70,34 @@ class Session:
             self._forget()
             raise
         finally:
-            if is_other:
-                for slot in self._slots:
-                    slot.release()
+            if self._are_held:
+                self._release()
 
     def run_into(self, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Runs and writes the results to arrays."""
         try:
-            for slot, array in zip(self._slots, arrays):
-                slot.lend(array)
-            for place, array in zip(self._places, outputs):
-                _check_writable(place, array)
-                place.lend(array)
-            self._call(_run_into, self._out, len(self._out))
-        finally:
+            self._lend_inputs(arrays)
+            for place, array in zip(self._given_places, outputs):
+                if not place.lend_again(array, is_written=True):
+                    self._are_held = True
+                    _check_writable(place, array)
+                    place.lend(array)
+            self._call(_run_into, self._given, len(self._given))
+        except BaseException:
             self._forget()
+            raise
+        finally:
+            if self._are_held:
+                self._release()
+
+    def _lend_inputs(self, arrays: Sequence[Any]) -> None:
+        is_other = False
+        for slot, array in zip(self._slots, arrays):
+            if not slot.lend_again(array):
+                self._are_held = True
+                is_other = slot.lend(array) or is_other
+        if is_other:
+            self._find_known_results()
 
     def run_values(self, values: Sequence[Any]) -> list[Any]:
         """Runs on values of every kind."""
@@ -131,8 +133,14 @@ class Session:
     def _forget(self) -> None:
         """Lets the next run begin anew: what is kept may be of another run, or of half of one."""
         self._known = self._shapes = None
-        for slot in [*self._slots, *self._places]:
+        for slot in [*self._slots, *self._places, *self._given_places]:
             slot.shape = None
+        self._are_held = True
+
+    def _release(self) -> None:
+        """Lets go of the values that a run was lent."""
+        self._are_held = False
+        for slot in [*self._slots, *self._given_places]:
             slot.release()
 
     def _call(self, function: Any, outputs: Any, count: int) -> None:
@@ -186,6 +194,10 @@ class Session:
             place.release()
             known.append((place.tensor, result.shape, result.dtype))
         return known
+
+
+def _slots(tensors: Any, infos: Sequence[ValueInfo], what: str) -> list[Slot]:
+    return [Slot(tensors[i], info.code, f"{what} '{info.name}'") for i, info in enumerate(infos)]
 
 
 def _check_writable(place: Slot, array: Any) -> None:

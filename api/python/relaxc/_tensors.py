@@ -12,8 +12,7 @@ from ._library import Deleter, ManagedTensor, Tensor
 from .errors import Error, UsageError
 
 _CPU = 1
-_address_of = c.addressof
-_byte_at = c.c_char.from_buffer
+_address_of, _byte_at, _ndarray = c.addressof, c.c_char.from_buffer, np.ndarray
 _capsule_pointer = c.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
 
@@ -53,7 +52,7 @@ class Slot:
     """One place for a tensor among the arguments of a run. It keeps what the last array had, so that an array of the
     same shape and dtype costs only its address."""
 
-    __slots__ = ("tensor", "declared", "name", "shape", "dtype", "code", "_dims", "_keep")
+    __slots__ = ("tensor", "declared", "name", "shape", "dtype", "code", "_is_read_only", "_dims", "_keep")
 
     def __init__(self, tensor: Tensor, declared: Code | None, name: str) -> None:
         self.tensor, self.declared, self.name = tensor, declared, name
@@ -61,23 +60,47 @@ class Slot:
         self.shape: tuple[int, ...] | None = None  # of a dense array of NumPy, else None
         self.dtype: np.dtype[Any] | None = None
         self.code: Code | None = None
+        self._is_read_only = False  # the last array
         self._dims: Any = None
         self._keep: Any = None
 
-    def lend(self, value: Any) -> None:
-        """Points at the value's memory, which must live until release(). Errors name the slot."""
+    def lend_again(self, array: Any, is_written: bool = False) -> bool:
+        """Points at a dense array of the shape and dtype that the last one had, and returns whether it is one. The
+        caller holds it. An array that is written to has to be writable."""
+        if type(array) is not _ndarray or array.shape != self.shape or array.dtype is not self.dtype:
+            return False
+        if is_written or not self._is_read_only:
+            try:
+                self.tensor.data = _address_of(_byte_at(array))  # type: ignore[arg-type]
+                return True
+            except (TypeError, ValueError):  # not dense, read-only, or empty
+                if is_written:
+                    return False
+        flags = array.flags
+        if not flags.c_contiguous:
+            return False
+        self._is_read_only = not flags.writeable
+        self.tensor.data = array.__array_interface__["data"][0]
+        return True
+
+    def lend(self, value: Any) -> bool:
+        """Points at the value's memory, which lives until release(), and returns whether its shape and dtype may be
+        others than those of the last value. Errors name the slot."""
         try:
-            self._lend(value)
+            return self._lend(value)
         except Error:
             raise
         except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
             raise UsageError(f"{self.name}: {error}") from error
 
-    def _lend(self, value: Any) -> None:
-        if type(value) is not np.ndarray:
-            if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) and self._lend_capsule(value):
-                return
+    def _lend(self, value: Any) -> bool:
+        if type(value) is not _ndarray:
+            if hasattr(value, "__dlpack__") and not isinstance(value, _ndarray) and self._lend_capsule(value):
+                return True
             value = as_array(value, self.declared)
+            if self.lend_again(value):
+                self._keep = value
+                return False
         if not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
         code = code_for(value.dtype, self.declared)
@@ -87,7 +110,7 @@ class Slot:
             shape, value = value.shape, _dtypes.packed(value, code.bits)
             self._set(value.ctypes.data, shape, None, code)
             self._keep, self.shape = value, None
-            return
+            return True
         strides: tuple[int, ...] | None = None
         if not value.flags.c_contiguous:
             size = value.dtype.itemsize
@@ -98,6 +121,7 @@ class Slot:
         self._set(value.ctypes.data, value.shape, strides, code)
         self._keep = value
         self.shape, self.dtype = (value.shape, value.dtype) if strides is None else (None, None)
+        return True
 
     def _set(self, data: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, code: Code) -> None:
         rank = len(shape)

@@ -118,9 +118,11 @@ def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
 _lent_values: dict[int, tuple[ManagedTensor, Slot, Any]] = {}  # by the address of the first, until the library is done
 
 
-@Deleter
-def _release(address: int) -> None:
+def _give_back(address: int) -> None:
     _lent_values.pop(address, None)
+
+
+_release = Deleter(_give_back)
 
 
 def _lent(slot: Slot, value: Any) -> Handle:

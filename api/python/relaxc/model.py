@@ -240,7 +240,7 @@ def load(source: str | os.PathLike[str] | bytes, *, function: str | None = None,
     Args:
         function: the public function that calls run; None: "main", or the only one.
         threads: of a session; 0: all cores of the process.
-        memory_limit: bytes of tensors alive at once in a session; 0: twice the machine's memory.
+        memory_limit: bytes of tensors and of kernels' scratch memory at once in a session; 0: twice the machine's memory.
         trust_contents: compares nothing with its hash.
     Weights are mapped, neither copied nor read. Load artifacts of trusted origin only: they contain machine code."""
     options = _library.LoadOptions(c.sizeof(_library.LoadOptions), int(trust_contents))

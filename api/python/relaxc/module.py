@@ -56,7 +56,7 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         progress: True shows a line on a terminal or in a notebook, and nothing in a pipe; a function is called with
             each `Progress`, one call at a time, on any thread.
         log: is called with each note and warning, as str; without it warnings become a `RelaxcWarning`.
-        memory_limit: bytes of tensors alive at once in a session; 0: twice the machine's memory.
+        memory_limit: bytes of tensors and of kernels' scratch memory at once in a session; 0: twice the machine's memory.
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
     options = Options(target=target, passes=passes, function=function, dims=dims,
                       dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
