@@ -74,9 +74,8 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   std::optional<CompiledModule> compiled;
   const bool needs_programs = !flags_to_compare(options).empty();  // which an artifact does not hold
   if (needs_programs) compiled = compile_file(options.model, settings);
-  CachedProgram loaded = compiled
-                             ? CachedProgram{compiled->load()}
-                             : load_cached(options.model, settings, options.cache.get(options.compiler, options.model));
+  CachedProgram loaded = compiled ? CachedProgram{compiled->load()}
+                                  : options.cache.load(options.model, settings, options.compiler);
   Program program = std::move(loaded.program);
   double compile_s = (now_ms() - start) / 1000;
   progress_line().end();
@@ -115,7 +114,7 @@ std::string with_profile(const std::string& figures, const Profile& profile, con
 // Loads the file of --compare, before anything is measured; nullopt where there is none.
 std::optional<Program> load_other(const BenchOptions& options, const CompileSettings& settings) {
   if (options.other.empty()) return std::nullopt;
-  return load_cached(options.other, settings, options.cache.get(options.compiler, options.other)).program;
+  return options.cache.load(options.other, settings, options.compiler).program;
 }
 
 // Measures the model and another one, or another compilation of it, in turn.
