@@ -154,7 +154,7 @@ void Parser::tir_for(const Line& line) {
   }
   if (!sound) poison(line.target);
   Temporarily depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
-  Stmt inner = body(line.body);
+  Stmt inner = loop_body(line.body);
   std::vector<VarRef>& open = blocks_.back()->loops;
   open.erase(open.end() - std::ssize(loops.heads), open.end());
   if (!sound) throw Failed();
