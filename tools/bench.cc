@@ -24,6 +24,7 @@ struct BenchOptions {
   CacheOptions cache;
   InputOptions inputs;
   TimingOptions timing;
+  Closeness closeness;  // of the results of two versions
   int threads = 0;
   bool profile = false;
 };
@@ -96,10 +97,13 @@ std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const 
     figures.set("with_median_ms", in_turn->with_ms);
     figures.set("ratio", in_turn->ratio);
     figures.set("kernels_differ", in_turn->differ);
+    figures.set("greatest_difference", in_turn->greatest_difference);
   }
   if (other) {
-    figures.set("compared",
-                Report{{"median_ms", other->with_ms}, {"other_median_ms", other->without_ms}, {"ratio", other->ratio}});
+    figures.set("compared", Report{{"median_ms", other->with_ms},
+                                   {"other_median_ms", other->without_ms},
+                                   {"ratio", other->ratio},
+                                   {"greatest_difference", other->greatest_difference}});
   }
   return figures.json();
 }
@@ -124,6 +128,7 @@ InTurn compare_with_other(const BenchOptions& options, Started& it, const Progra
   Measured other{{}, Session(program, {.pool = pool}), function.name};
   for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
   InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
+  compare_results(it.session, other, it.inputs, function.outputs, options.closeness, result);
   if (prints(options)) print_message("{} against {}: {}", options.model, options.other, result.text);
   return result;
 }
@@ -142,6 +147,8 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
   with.session.programs = with.compiled->kernels();
   for (int i = 0; i < options.timing.warmup; ++i) without->run(with.inputs);
   InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
+  const vm::Function& function = with.program.function(with.session.function);
+  compare_results(with.session, *without, with.inputs, function.outputs, options.closeness, result);
   if (prints(options)) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
@@ -155,6 +162,14 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
   session.set_profiler(&profile);
   for (int i = 0; i < kProfiledRuns; ++i) session.run_values(it.inputs, it.session.function);
   return profile;
+}
+
+// Says where the results differ from those of the other version by more than they may.
+bool is_right(const std::optional<InTurn>& compared, const std::string& what) {
+  if (!compared || compared->wrong.empty()) return true;
+  print_error("wrong result against {}: {}\n  note: --rtol and --atol say how much may differ\n", what,
+              printable(compared->wrong, std::string::npos));
+  return false;
 }
 
 int run(const BenchOptions& stated) {
@@ -192,7 +207,8 @@ int run(const BenchOptions& stated) {
   if (!options.html.empty()) write_text(options.html, profile_page(options.model, figures));
   if (options.profile && prints(options)) print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
-  return kRight;
+  const bool are_right = is_right(in_turn, "the model without " + flags_to_compare(options)), is_other_right = is_right(other, options.other);
+  return are_right && is_other_right ? kRight : kWrong;
 }
 
 }  // namespace
@@ -208,6 +224,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   options->timing.add_to(*command);
   command->add_option("--compare", options->other,
                       "another file (.so, .onnx, .py) that is run in turn, with the same inputs");
+  add_tolerances(*command, options->closeness.rtol, options->closeness.atol, "for two versions: ");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");
