@@ -180,11 +180,6 @@ int run(const BenchOptions& stated) {
   std::ranges::move(stated.inputs.files(), std::back_inserter(inputs));
   inputs.push_back(options.other);
   check_outputs({options.json, options.html, options.trace}, inputs);
-  const std::string outputs[] = {options.json, options.html, options.trace};
-  if (std::ranges::count(outputs, "-") > 1)
-    throw CLI::ValidationError(
-        "--json, --html and --trace: one of them may write to standard output (-); name files "
-        "for the others");
   if (!options.other.empty() && !names_file("", split_text_path(options.other).file))
     fail({}, "--compare: there is no file '{}'", options.other);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);

@@ -217,13 +217,6 @@ std::vector<Emitted> emitted(CompileCommand& options) {
           "tuning records are two files: give their folder, -o FOLDER or --emit database=FOLDER");
     if (one.file.empty()) one.file = "-";
   }
-  std::set<std::string> files;
-  if (!options.output.empty()) files.insert(options.output);
-  for (const Emitted& one : result) {
-    if (!files.insert(one.file).second)
-      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file, --emit {}=FILE",
-                                             one.file == "-" ? "standard output" : one.file, one.level));
-  }
   return result;
 }
 

@@ -45,13 +45,16 @@ void check_output(const std::string& output, const std::string& input) {
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
   std::set<std::string> places;
   for (const std::string& output : outputs) {
-    if (output.empty() || output == "-") continue;
+    if (output.empty()) continue;
     for (const std::string& input : inputs) check_output(output, input);
     std::error_code ignored;
-    const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(output), ignored);
+    const bool is_standard = output == "-";
+    const std::filesystem::path place =
+        is_standard ? "-" : std::filesystem::weakly_canonical(std::filesystem::absolute(output), ignored);
     const bool is_file = !std::filesystem::exists(place, ignored) || std::filesystem::is_regular_file(place, ignored);
-    if (is_file && !places.insert(place.string()).second)
-      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file for one of them", output));
+    if ((is_standard || is_file) && !places.insert(place.string()).second)
+      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file for one of them",
+                                             is_standard ? "standard output" : output));
   }
 }
 
