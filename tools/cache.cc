@@ -87,7 +87,7 @@ CachedProgram CacheOptions::load(const std::string& model, const CompileSettings
 
 void add_cache(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CacheOptions>();
-  CLI::App* command = app.add_subcommand("cache", "list or remove the models that run and bench have compiled");
+  CLI::App* command = app.add_subcommand("cache", "list or remove compiled models that are kept");
   auto add_folder = [options](CLI::App& to) {
     to.add_option("--cache", options->folder, "the folder (RELAXC_CACHE, else relaxc/artifacts in the user's caches)")
         ->type_name("DIR");

@@ -111,7 +111,11 @@ CLI::Validator finite_number() {
 constexpr std::string_view kOneOf = "one of ";
 
 CLI::Validator one_of(const std::vector<std::string>& choices) {
-  return CLI::IsMember(choices).name(fmt::format("{}{}", kOneOf, joined(choices, ",")));
+  auto is_member = [choices](const std::string& text) {
+    return std::ranges::count(choices, text) ? "" : fmt::format("'{}': expected {}", text, joined(choices, " or "));
+  };
+  return CLI::Validator(is_member, "{" + joined(choices, ",") + "}")
+      .name(fmt::format("{}{}", kOneOf, joined(choices, ",")));
 }
 
 std::vector<std::string> choices_of(const CLI::Option& option) {
@@ -192,10 +196,10 @@ void InputOptions::add_to(CLI::App& app) {
 }
 
 void InputOptions::add_picture(CLI::App& app) {
-  app.add_option("--mean", picture.mean, "what is subtracted from pixels of images (0 to 255): one number, or R,G,B")
+  app.add_option("--mean", picture.mean, "subtracted from the pixels of images (0 to 255): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
-  app.add_option("--scale", picture.scale, "what the difference is multiplied by (1/255 for floats): one, or R,G,B")
+  app.add_option("--scale", picture.scale, "by which the difference is multiplied (1/255 for floats): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
 }
