@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <set>
 #include <thread>
 
