@@ -167,6 +167,10 @@ void Parser::body_starts() { blocks_.back()->at_head = false; }
 void Parser::augmented_line(const Line& line) {
   body_starts();
   std::optional<BinaryOp> op = operator_of(line.text);
+  const Entity* entity = is_name(*line.target) ? lookup(line.target->text) : nullptr;
+  if (entity && entity->form != Entity::Form::kCell && named_buffer(*line.target))
+    fail({*line.target, {}, "name one of its elements"}, "'{}' is a buffer, and '{}=' changes a number",
+         line.target->text, line.text);
   Value a = eval(*line.target), b = eval(*line.value);
   auto is_float = [](const Value& value) {
     const PrimType* type = value.expr.type().as<PrimType>();
