@@ -306,7 +306,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     }
     const std::string text = read_text(file);
     const size_t before = rules.size() + notes.size() + result.schedules.size();
-    if (file != model_file) expect_text(file, text, "kernels or schedules as text, or a library of C kernels");
+    expect_text(file, text, "kernels or schedules as text, or a library of C kernels");
     bool has_schedules = file != model_file || has_schedule_rules(text);
     if (has_schedules) std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
     std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of

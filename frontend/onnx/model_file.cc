@@ -312,6 +312,8 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
   if (parsed && proto_.has_graph()) return;
   // Some formats can be read as messages of unknown fields.
   const auto content = recognized_content({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const bool is_module = content && content->kind == ContentKind::kText && name_.ends_with(".py");
+  if (is_module) fail(span, "not an ONNX model: it is a module as text, which is not taken here");
   if (content && content->kind != ContentKind::kModel) fail(span, "not an ONNX model: {}", to_string(*content));
   if (!parsed) fail(span, "not an ONNX model, or a truncated one");
   const bool has_no_field = proto_.ir_version() == 0 && proto_.opset_import_size() == 0;
