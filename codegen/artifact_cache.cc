@@ -116,8 +116,8 @@ std::string why_not_kept(const CompileSettings& settings, const ArtifactCache& c
 
 // Returns the hash of all that the result depends on, beside the model's files.
 std::string key_of_settings(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
-  // A setting that is added has to be named here, and in the hash if it changes the result. why_not_kept() looks at those
-  // that listen, and rules are in files.
+  // A setting that is added has to be named here, and in the hash if it changes the result. why_not_kept() looks at
+  // those that listen, and rules are in files.
   const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
                winograd_error, precision, gather, check_bounds, function, tables] =
       static_cast<const PassSettings&>(settings);
@@ -226,8 +226,9 @@ class Entry {
     const std::string model = printable(fs::absolute(path_).string(), std::string::npos);
     for (const CachedArtifact& other : cached_artifacts(cache_.folder)) {
       if (other.model == model)
-        return fmt::format("the cache has {}, which is of other contents of the model, other settings or another build of relaxc",
-                           other.path);
+        return fmt::format(
+            "the cache has {}, which is of other contents of the model, other settings or another build of relaxc",
+            other.path);
     }
     return "the model was not compiled before";
   }

@@ -209,9 +209,8 @@ FunctionRef with_open_types(const std::string& name, const FunctionRef& original
   const VarRef& param =
       *std::ranges::find_if(original->params, [](const VarRef& each) { return is_open(each.type()); });
   Diagnostics errors;
-  Diagnostic& error =
-      errors.error(param.span(), "the shape or dtype of '{}' is not known, and '{}' has to be compiled for one", param->name,
-                   name);
+  Diagnostic& error = errors.error(
+      param.span(), "the shape or dtype of '{}' is not known, and '{}' has to be compiled for one", param->name, name);
   if (!refusal.empty())
     error.notes.push_back("the types that were tried do not fit: " + refusal.substr(0, refusal.find('\n')));
   error.notes.push_back(fmt::format("give it: --type '{}=float32[n, 4]', or `{}: R.Tensor((\"n\", 4), \"float32\")`",

@@ -88,9 +88,9 @@ std::optional<FileContent> recognized_content(std::string_view bytes) {
     if (bytes.size() > row.offset && bytes.substr(row.offset).starts_with(row.bytes)) return row.content;
   }
   if (const auto archive = content_of_archive(bytes)) return archive;
-  if (is_onnx(bytes)) return FileContent{ContentKind::kModel, "an ONNX model", "the name of such a model ends in .onnx"};
-  if (is_json(bytes))
-    return FileContent{ContentKind::kForeign, "JSON", "give the model itself"};
+  if (is_onnx(bytes))
+    return FileContent{ContentKind::kModel, "an ONNX model", "the name of such a model ends in .onnx"};
+  if (is_json(bytes)) return FileContent{ContentKind::kForeign, "JSON", "give the model itself"};
   if (is_printable(bytes)) return FileContent{ContentKind::kText, "text", "the name of a module as text ends in .py"};
   return std::nullopt;
 }

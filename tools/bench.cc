@@ -75,8 +75,8 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   std::optional<CompiledModule> compiled;
   const bool needs_programs = !flags_to_compare(options).empty();  // which an artifact does not hold
   if (needs_programs) compiled = compile_file(options.model, settings);
-  CachedProgram loaded = compiled ? CachedProgram{compiled->load()}
-                                  : options.cache.load(options.model, settings, options.compiler);
+  CachedProgram loaded =
+      compiled ? CachedProgram{compiled->load()} : options.cache.load(options.model, settings, options.compiler);
   Program program = std::move(loaded.program);
   double compile_s = (now_ms() - start) / 1000;
   progress_line().end();
@@ -202,7 +202,8 @@ int run(const BenchOptions& stated) {
   if (!options.html.empty()) write_text(options.html, profile_page(options.model, figures));
   if (options.profile && prints(options)) print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
-  const bool are_right = is_right(in_turn, "the model without " + flags_to_compare(options)), is_other_right = is_right(other, options.other);
+  const bool are_right = is_right(in_turn, "the model without " + flags_to_compare(options)),
+             is_other_right = is_right(other, options.other);
   return are_right && is_other_right ? kRight : kWrong;
 }
 

@@ -199,7 +199,8 @@ void InputOptions::add_picture(CLI::App& app) {
   app.add_option("--mean", picture.mean, "subtracted from the pixels of images (0 to 255): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
-  app.add_option("--scale", picture.scale, "by which the difference is multiplied (1/255 for floats): one number, or R,G,B")
+  app.add_option("--scale", picture.scale,
+                 "by which the difference is multiplied (1/255 for floats): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
 }

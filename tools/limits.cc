@@ -26,9 +26,9 @@ namespace {
 // A program whose threads add up in `chains` vectors that stay in registers: more of them than the latency of an
 // addition times the units.
 struct ChainsProgram {
-  std::string_view params;      // but for the results
+  std::string_view params;       // but for the results
   std::string_view loops, step;  // around the chains; what is done for chain c
-  bool has_block = false;       // which is scheduled before the program is lowered
+  bool has_block = false;        // which is scheduled before the program is lowered
 };
 constexpr const char* kChainsText = R"(
 @T.prim_func
@@ -50,13 +50,13 @@ constexpr ChainsProgram kMultiplyAdds{R"(x: T.Buffer((2, {lanes}), "float32"))",
                                       R"(for l in T.vectorized({lanes}):
                     sums[c, l] = sums[c, l] * x[0, l] + x[1, l])"};
 // The block is an instruction once it is tensorized.
-constexpr ChainsProgram kDotProducts{
-    R"(x: T.Buffer(({group},), "{a}"), w: T.Buffer(({lanes}, {group}), "{b}"))", "s in range({steps})",
-    R"(for l, k in T.grid({lanes}, {group}):
+constexpr ChainsProgram kDotProducts{R"(x: T.Buffer(({group},), "{a}"), w: T.Buffer(({lanes}, {group}), "{b}"))",
+                                     "s in range({steps})",
+                                     R"(for l, k in T.grid({lanes}, {group}):
                     with T.block("product"):
                         vc, vs, vl, vk = T.axis.remap("SRSR", [c, s, l, k])
                         sums[vc, vl] = sums[vc, vl] + T.Cast("{result}", x[vk]) * T.Cast("{result}", w[vl, vk]))",
-    true};
+                                     true};
 // Reads a part of the memory for each thread, several times.
 constexpr ChainsProgram kReads{R"(x: T.Buffer(({threads}, {rows}, {chains}, {lanes}), "float32"))",
                                "r, i in T.grid({rounds}, {rows})", R"(for l in T.vectorized({lanes}):
@@ -141,11 +141,10 @@ class Meter {
   template <class... Args>
   std::string text_of(const ChainsProgram& program, DType result, int64_t lanes, const Args&... args) const {
     std::string pattern = kChainsText;
-    for (const auto& [word, part] :
-         {std::pair<std::string_view, std::string_view>{"PARAMS", program.params},
-          {"IS_SCHEDULED", program.has_block ? "False" : "True"},
-          {"LOOPS", program.loops},
-          {"STEP", program.step}})
+    for (const auto& [word, part] : {std::pair<std::string_view, std::string_view>{"PARAMS", program.params},
+                                     {"IS_SCHEDULED", program.has_block ? "False" : "True"},
+                                     {"LOOPS", program.loops},
+                                     {"STEP", program.step}})
       pattern.replace(pattern.find(word), word.size(), part);
     return fmt::format(fmt::runtime(pattern), fmt::arg("threads", threads_), fmt::arg("chains", kChains),
                        fmt::arg("lanes", lanes), fmt::arg("result", to_string(result)),

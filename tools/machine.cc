@@ -125,8 +125,8 @@ void read_group(Machine& machine, const std::string& folder) {
   keep_cpus(machine, cpus_of_quota(time, period), "cpu.max");
   keep_memory(machine, number_in(folder + "/memory.max"), number_in(folder + "/memory.current"), "memory.max");
 }
-// Reads those of a folder of cgroup 1, where each kind of limit has a hierarchy of its own. Without a limit the quota is
-// -1, and that of memory the largest number of pages.
+// Reads those of a folder of cgroup 1, where each kind of limit has a hierarchy of its own. Without a limit the quota
+// is -1, and that of memory the largest number of pages.
 void read_cpu_group(Machine& machine, const std::string& folder) {
   keep_cpus(machine, cpus_of_quota(line_of(folder + "/cpu.cfs_quota_us"), line_of(folder + "/cpu.cfs_period_us")),
             "cpu.cfs_quota_us");

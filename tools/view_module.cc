@@ -176,7 +176,10 @@ class FunctionViewer {
   }
   void add_result(const Expr& value, const std::string& name) {
     const Var* var = value.as<Var>();
-    ViewNode node{ViewNode::Kind::kResult, !name.empty() ? name : var ? var->name : "result",
+    ViewNode node{ViewNode::Kind::kResult,
+                  !name.empty() ? name
+                  : var         ? var->name
+                                : "result",
                   short_type(value.type()), ""};
     node.inputs = makers_of(vars_in(value));
     add(std::move(node), {});

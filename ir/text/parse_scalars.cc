@@ -51,8 +51,9 @@ void Parser::bind_scalar(const Syntax& target, const Value& value, const Type& t
     const bool is_carried = std::ranges::any_of(
         loop_starts_, [&](size_t start) { return bound.bound_at < start && start < bound.last_read; });
     if (is_carried)
-      fail({target, {}, kRemedy}, "each iteration begins with the value that '{}' has in line {}, and not with this one",
-           target.text, bound.line);
+      fail({target, {}, kRemedy},
+           "each iteration begins with the value that '{}' has in line {}, and not with this one", target.text,
+           bound.line);
     bound.hidden_in = target.line;
   }
   VarRef var = define_var(target, type);

@@ -316,7 +316,8 @@ TEST_CASE("-v tells what came from the cache, and why something did not", "[tool
   INFO(hit);
   CHECK(contains(hit, "model.onnx is in the cache: " + it.cache.folder + "/"));
   CHECK(contains(hit, ".so (0.0 MB, compiled 0 min ago)"));
-  CHECK(contains(told({"-O", "1"}), ".so, which is of other contents of the model, other settings or another build of relaxc"));
+  CHECK(contains(told({"-O", "1"}),
+                 ".so, which is of other contents of the model, other settings or another build of relaxc"));
   CHECK(contains(told({"--interpret"}), "was compiled, because the interpreter runs the kernels"));
   CHECK(contains(told({"--no-cache"}), "was compiled, because no cache is used"));
   CHECK(contains(told({"-o", it.folder.at("model.so")}, "compile"), "0 are new"));

@@ -95,14 +95,17 @@ TEST_CASE("wrong usage names the program, and what is missing or unknown", "[too
       return outcome.err;
     };
     CHECK(message({"bnech", "x", "-o", "y"}) == fmt::format("error: {0} has no command 'bnech'; did you mean 'bench'?\n"
-                                                           "  note: {0} --help lists the commands\n", name));
+                                                            "  note: {0} --help lists the commands\n",
+                                                            name));
     CHECK(message({"help", "nothing"}) == fmt::format("error: {0} has no command 'nothing'\n"
-                                                      "  note: {0} --help lists the commands\n", name));
+                                                      "  note: {0} --help lists the commands\n",
+                                                      name));
     CHECK(message({"run", "x.so", "-x"}) == fmt::format("error: {0} run has no flag '-x'\n"
-                                                        "  note: {0} run --help lists its flags\n", name));
+                                                        "  note: {0} run --help lists its flags\n",
+                                                        name));
     CHECK(message({"run", "x.so", "--output-dir"}).starts_with("error: --output-dir needs a value\n"));
-    CHECK(message({"run", "x.so", "--color", "red"}).starts_with(
-        "error: --color: 'red': expected auto or always or never\n"));
+    CHECK(message({"run", "x.so", "--color", "red"})
+              .starts_with("error: --color: 'red': expected auto or always or never\n"));
     CHECK(message({"run"}).starts_with("error: "));
   }
 }

@@ -134,7 +134,8 @@ TEST_CASE("doctor knows the limits of cgroup 1", "[tools]") {
   CHECK(fake.read().group_memory == 600000000);
   CHECK(fake.read().group_memory_used == 1000);
   CHECK(contains(fake.problems(), "give --threads 2, or raise the quota (cpu.cfs_quota_us)"));
-  CHECK(contains(fake.problems(), "allows 0.60 GB of memory, and a compilation may need 1 GB: raise memory.limit_in_bytes"));
+  CHECK(contains(fake.problems(),
+                 "allows 0.60 GB of memory, and a compilation may need 1 GB: raise memory.limit_in_bytes"));
   // In a container, the top of the hierarchy is the container's group.
   fake.write(cpu + "cpu.cfs_quota_us", "100000\n");
   CHECK(fake.read().group_cpus == 1);
