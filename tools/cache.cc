@@ -32,7 +32,7 @@ int list(const CacheOptions& options) {
                   artifact.model.empty() ? artifact.path : artifact.model, artifact.target);
   }
   const ArtifactCache limits;
-  print_message("{}: {} artifacts, {} of {}\n", options.folder, artifacts.size(), size_text(bytes),
+  print_message("{}: {}, {} of {}\n", options.folder, counted(artifacts.size(), "artifact"), size_text(bytes),
                 size_text(limits.most_bytes));
   const CachedKernels kernels = cached_kernels(options.folder);
   print_message("beside them {} of at most {} files of kernels, {} of {}\n", kernels.files, limits.most_kernels,
@@ -42,7 +42,8 @@ int list(const CacheOptions& options) {
 
 int clear(const CacheOptions& options) {
   const size_t count = cached_artifacts(options.folder).size();
-  print_message("{}: {} artifacts of {} removed\n", options.folder, count, size_text(clear_cache(options.folder)));
+  print_message("{}: {} of {} removed\n", options.folder, counted(count, "artifact"),
+                size_text(clear_cache(options.folder)));
   return kRight;
 }
 

@@ -70,11 +70,6 @@ IRModule programs_in(const std::vector<KernelRule>& rules) {
   return result;
 }
 
-// Returns "1 function" or "2 functions".
-std::string counted(size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // Returns the kernels of a file of --kernels, text or library. Its schedules are read, too.
 std::vector<KernelRule> kernels_of(const std::string& file, const TextOptions& options) {
   CompilerOptions compiler;

@@ -362,15 +362,15 @@ TEST_CASE("relaxc cache lists and clears what run and bench keep", "[tools]") {
       contains(run_relaxc({"bench", model, "--cache", cache, "--runs", "3", "--no-cache"}).out, "from the cache"));
   const std::string listed = run_relaxc({"cache", "--cache", cache}).out;
   CHECK(contains(listed, model));
-  CHECK(contains(listed, ": 1 artifacts"));
+  CHECK(contains(listed, ": 1 artifact, "));
   const std::string kept = it.cache.folder + "/mine.txt";
   std::ofstream(kept) << "mine";
-  CHECK(contains(run_relaxc({"cache", "clear", "--cache", cache}).out, ": 1 artifacts"));
+  CHECK(contains(run_relaxc({"cache", "clear", "--cache", cache}).out, ": 1 artifact of "));
   CHECK(it.count() == 0);
   CHECK(fs::exists(kept));
   setenv("RELAXC_CACHE", it.folder.at("stated").c_str(), 1);
   REQUIRE(run_relaxc({"run", model}).exit_code == 0);
-  CHECK(contains(run_relaxc({"cache"}).out, it.folder.at("stated") + ": 1 artifacts"));
+  CHECK(contains(run_relaxc({"cache"}).out, it.folder.at("stated") + ": 1 artifact, "));
   setenv("RELAXC_CACHE", "", 1);
   CHECK(contains(run_relaxc({"cache"}).err, "there is no cache"));
 }
