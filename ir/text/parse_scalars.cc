@@ -63,7 +63,11 @@ void Parser::bind_scalar(const Syntax& target, const Value& value, const Type& t
 
 // Refuses a value that Python would have changed in an inner block.
 void Parser::read_scalar(const Syntax& at, const Expr& var) {
-  const auto found = bound_scalars_.find(var.get());
+  auto found = bound_scalars_.find(var.get());
+  const bool is_param =
+      std::ranges::any_of(params_, [&](const auto& param) { return param && same_node(*param, var); });
+  if (found == bound_scalars_.end() && is_param)
+    found = bound_scalars_.emplace(var.get(), BoundScalar{var.span().line, 0}).first;
   if (found == bound_scalars_.end()) return;
   BoundScalar& bound = found->second;
   bound.last_read = ++scalar_time_;

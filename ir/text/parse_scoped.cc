@@ -144,6 +144,7 @@ void Parser::tir_for(const Line& line) {
   for (const auto& [var, range, target] : loops.heads) {
     if (!loops.step) loops_.insert_or_assign(var.get(), range);
     define(var->name, var);
+    bound_scalars_.insert_or_assign(var.get(), BoundScalar{line.line, scalar_time_ + 1});  // by its own loop
     blocks_.back()->loops.push_back(var);
     if (takes_several(*target, line)) starred[target].push_back(var);
   }
