@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <numeric>
 
@@ -95,8 +96,8 @@ class FileHashes {
   std::string folder_;
 };
 
-// Returns whether the result of a compilation under these settings may be kept.
-bool may_keep(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
+// Returns why the result of a compilation under these settings is not kept; "" where it may be.
+std::string why_not_kept(const CompileSettings& settings, const ArtifactCache& cache) {
   const RunnerOptions defaults;
   const RunnerOptions& runner = settings.runner;
   const bool shows = !runner.print_after.empty() || !runner.dump_dir.empty() || runner.time_passes;
@@ -105,15 +106,18 @@ bool may_keep(const std::string& path, const CompileSettings& settings, const Ar
   const bool has_rules = settings.kernels || !settings.schedules.empty();
   const bool listens = settings.decided || settings.scheduled || settings.claimed || settings.unconverted;
   const bool knows_rules = !has_rules || !cache.rule_files.empty();
-  const bool is_compiled = !path.ends_with(".so") && !settings.interpret && !settings.contents;
-  return !cache.folder.empty() && is_compiled && !shows && !differs && !listens && knows_rules &&
-         tables_of(settings).identity();
+  if (cache.folder.empty()) return "no cache is used";
+  if (settings.interpret) return "the interpreter runs the kernels";
+  if (shows || differs || listens) return "the compilation is to be seen or stopped on its way";
+  if (!knows_rules) return "the files of kernels and schedules are not known";
+  if (settings.contents) return "the model is not in a file";
+  return tables_of(settings).identity() ? "" : "the host program adds operators or passes";
 }
 
 // Returns the hash of all that the result depends on, beside the model's files.
 std::string key_of_settings(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
-  // A setting that is added has to be named here, and in the hash if it changes the result. may_keep() looks at those
-  // that listen, and rules are in files.
+  // A setting that is added has to be named here, and in the hash if it changes the result. why_not_kept() looks at
+  // those that listen, and rules are in files.
   const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
                winograd_error, precision, gather, check_bounds, function, tables] =
       static_cast<const PassSettings&>(settings);
@@ -215,8 +219,22 @@ class Entry {
 
   std::string artifact() const { return at(key_, "so"); }
 
+  // Returns why load() returned nothing.
+  std::string why_missing() const {
+    if (!why_unused_.empty()) return why_unused_;
+    if (!key_.empty()) return "the artifact was removed, or files beside the model have changed";
+    const std::string model = printable(fs::absolute(path_).string(), std::string::npos);
+    for (const CachedArtifact& other : cached_artifacts(cache_.folder)) {
+      if (other.model == model)
+        return fmt::format(
+            "the cache has {}, which is of other contents of the model, other settings or another build of relaxc",
+            other.path);
+    }
+    return "the model was not compiled before";
+  }
+
   // Returns the program where it is there, after telling what its compilation said.
-  std::optional<Program> load(const LoadOptions& options) const {
+  std::optional<Program> load(const LoadOptions& options) {
     if (key_.empty() || !codegen::is_cached_file(artifact())) return std::nullopt;
     try {
       codegen::check_private_folder(cache_.folder);
@@ -276,7 +294,8 @@ class Entry {
   void note(const std::string& line) const {
     if (cache_.note) cache_.note(line);
   }
-  void note_unused(const std::string& why) const {
+  void note_unused(const std::string& why) {
+    why_unused_ = why;
     note(fmt::format("note: an artifact in the cache is not used, and the model is compiled again: {}", why));
   }
 
@@ -316,6 +335,8 @@ class Entry {
 
   // Removes artifacts, the one whose last use is the oldest first, until the others are small enough. The newest stays.
   void trim() const {
+    constexpr uint64_t kMostNotes = 4096, kAnyBytes = std::numeric_limits<uint64_t>::max();
+    for (const char* notes : {".files", ".hash"}) codegen::trim_folder(cache_.folder, notes, kAnyBytes, kMostNotes);
     uint64_t bytes = 0;
     for (const CachedArtifact& artifact : cached_artifacts(cache_.folder)) {
       bytes += artifact.bytes;
@@ -330,7 +351,7 @@ class Entry {
   const std::string file_;
   const ArtifactCache& cache_;
   const FileHashes hashes_;
-  std::string settings_key_, model_key_, key_;
+  std::string settings_key_, model_key_, key_, why_unused_;
 };
 
 // Returns the size of the weights, which are the most of an artifact.
@@ -344,27 +365,44 @@ uint64_t bytes_of_weights(const CompiledModule& module) {
 
 CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
                           LoadOptions options) {
-  if (!may_keep(path, settings, cache)) return {load_program(path, settings, std::move(options))};
+  if (path.ends_with(".so")) return {load_program(path, settings, std::move(options))};
+  if (const std::string why = why_not_kept(settings, cache); !why.empty())
+    return {load_program(path, settings, std::move(options)), false, "", why};
   std::optional<Entry> entry;
   try {
     entry.emplace(path, settings, cache);
-  } catch (const RuntimeError&) {  // a file cannot be read, and the compilation says so
-    return {load_program(path, settings, std::move(options))};
+  } catch (const RuntimeError& error) {  // a file cannot be read, and the compilation says so
+    return {load_program(path, settings, std::move(options)), false, "", error.what()};
   }
   if (std::optional<Program> program = entry->load(options)) return {std::move(*program), true, entry->artifact()};
+  const std::string why = entry->why_missing();
   auto said = std::make_shared<Said>();
   CompileSettings heard = listening(settings, said);
   if (!heard.store) heard.store = kernels_in(cache);
   CompiledModule module = compile_file(path, heard);
   if (bytes_of_weights(module) < cache.most_bytes) {
     if (std::optional<Program> program = entry->store(module, *said, options))
-      return {std::move(*program), false, entry->artifact()};
+      return {std::move(*program), false, entry->artifact(), why};
   }
-  return {module.load(std::move(options))};
+  return {module.load(std::move(options)), false, "", why};
 }
 
 std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache) {
-  return cache.folder.empty() ? nullptr : codegen::kernel_files(cache.folder, cache.most_kernel_bytes);
+  if (cache.folder.empty()) return nullptr;
+  codegen::KernelFilesOptions options{cache.folder, cache.most_kernel_bytes, cache.most_kernels};
+  if (cache.detail) {
+    options.at_end = [detail = cache.detail, folder = cache.folder](size_t found, size_t kept) {
+      detail(fmt::format("{} lowered programs and kernels were found in {}, {} are new", found, folder, kept));
+    };
+  }
+  return codegen::kernel_files(std::move(options));
+}
+
+CachedKernels cached_kernels(const std::string& folder) {
+  CachedKernels result;
+  for (const codegen::CachedFile& file : codegen::cached_files(folder, codegen::kKernelSuffix))
+    ++result.files, result.bytes += file.bytes;
+  return result;
 }
 
 std::string default_cache_folder() {

@@ -20,17 +20,21 @@ struct ArtifactCache {
   std::string folder = {};                         // "": nothing is kept
   uint64_t most_bytes = uint64_t{4} << 30;         // of all artifacts; those whose last use is the oldest go first
   uint64_t most_kernel_bytes = uint64_t{1} << 30;  // of all programs and object code beside them, in the same way
+  uint64_t most_kernels = 16384;                   // files of these
   // The files from which schedules and kernels of the settings were read: their content counts. Where there are such
   // rules and this is empty, nothing is kept.
   std::vector<std::string> rule_files = {};
   // Is called with lines for a person: what the compilation of a cached artifact said, and why one is not used or kept.
   std::function<void(const std::string&)> note = nullptr;
+  // Is called with lines about what is as usual: how many programs and kernels were found.
+  std::function<void(const std::string&)> detail = nullptr;
 };
 
 struct CachedProgram {
   Program program;
   bool was_cached = false;
-  std::string artifact = {};  // in the folder; "" where none was kept
+  std::string artifact = {};      // in the folder; "" where none was kept
+  std::string why_compiled = {};  // "the model was not compiled before, ..."; "" where it was cached or is an artifact
 };
 
 // Returns what compile_file(path, settings).load(options) returns. It only compiles where a setting asks for something
@@ -57,6 +61,11 @@ struct CachedArtifact {
 };
 // Returns the artifacts in the folder, the one that was used last first.
 std::vector<CachedArtifact> cached_artifacts(const std::string& folder);
+// Returns how many files of lowered programs and object code the folder has, and their bytes.
+struct CachedKernels {
+  uint64_t files = 0, bytes = 0;
+};
+CachedKernels cached_kernels(const std::string& folder);
 // Removes all that load_cached() keeps in the folder, and nothing else. Returns the bytes of the artifacts. Throws
 // RuntimeError for a file that cannot be removed.
 uint64_t clear_cache(const std::string& folder);

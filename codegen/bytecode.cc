@@ -257,11 +257,11 @@ class FunctionLowering {
     code_.emit(Opcode::kSlotSet, {new_slot(binding.var), value});
   }
 
-  // Returns whether the match_cast compares two known numbers on behalf of a node of the model.
+  // Returns whether the match_cast compares two known numbers, as operators do that state what their dims must be.
   bool is_check(const Binding& binding) const {
     const ShapeExpr* values = binding.value.as<ShapeExpr>();
     const std::vector<Expr>* dims = known_shape(*binding.cast);
-    if (!values || !dims || dims->size() != 1 || values->values.size() != 1 || !place_of(binding)) return false;
+    if (!values || !dims || dims->size() != 1 || values->values.size() != 1) return false;
     return !dims->front().is<Var>() || dims_.defines(dims->front());
   }
   // Returns whether the match_cast demands that a condition holds, which gives 1, or 0 where it does not.
@@ -272,13 +272,21 @@ class FunctionLowering {
     const Select* choice = values->values[0].as<Select>();
     return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
   }
+  // Returns "line 4: match_cast 'z'" for one of a text.
+  static std::string name_of_cast(const Binding& binding) {
+    const Span& span = binding.var.span();
+    const bool has_line = span && span.line > 0;
+    return fmt::format("{}match_cast '{}'", has_line ? fmt::format("line {}: ", span.line) : "", binding.var->name);
+  }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
     const std::string* function = find_value(external_results_, binding.value.get());
-    std::string context = function ? fmt::format("result of function '{}'", *function)
-                                   : fmt::format("match_cast '{}'", binding.var->name);
-    if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}" + dims_of_check(binding);
+    std::string context = function ? fmt::format("result of function '{}'", *function) : name_of_cast(binding);
+    const bool stands_for_node = place_of(binding).has_value();
+    if (is_check(binding) && stands_for_node)
+      context = what_of_check(binding.var->name) + ": {} and {}" + dims_of_check(binding);
+    if (is_check(binding) && !stands_for_node) context += ": found {}, expected {}" + dims_of_check(binding);
     if (is_condition(binding)) context = what_of_check(binding.var->name) + " ({} of {} conditions hold)";
     dims_.match({{value, *binding.cast, context}});
     bind(binding, value);

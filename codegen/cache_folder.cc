@@ -47,24 +47,24 @@ void check_private_folder(const std::string& folder) {
     throw_runtime_error("other users may write to the folder '{}' of artifacts; chmod go-w lets it be used", folder);
 }
 
-void trim_folder(const std::string& folder, const std::string& suffix, uint64_t most_bytes) {
-  struct File {
-    fs::file_time_type time;
-    std::string path;
-    uint64_t bytes;
-  };
-  std::vector<File> files;
+std::vector<CachedFile> cached_files(const std::string& folder, const std::string& suffix) {
+  std::vector<CachedFile> files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const bool is_ours = entry.path().extension() == suffix && is_cache_key(entry.path().stem().string());
     if (!is_ours || !is_cached_file(entry.path().string())) continue;
-    files.push_back({entry.last_write_time(error), entry.path().string(), entry.file_size(error)});
+    files.push_back({entry.path().string(), entry.last_write_time(error), entry.file_size(error)});
   }
-  std::ranges::sort(files, std::greater(), [](const File& file) { return std::pair(file.time, file.path); });
-  uint64_t bytes = 0;
-  for (const File& file : files) {
-    bytes += file.bytes;
-    if (bytes > most_bytes) fs::remove(file.path, error);
+  std::ranges::sort(files, std::greater(), [](const CachedFile& file) { return std::pair(file.time, file.path); });
+  return files;
+}
+
+void trim_folder(const std::string& folder, const std::string& suffix, uint64_t most_bytes, uint64_t most_files) {
+  uint64_t bytes = 0, count = 0;
+  std::error_code ignored;
+  for (const CachedFile& file : cached_files(folder, suffix)) {
+    bytes += file.bytes, ++count;
+    if (bytes > most_bytes || count > most_files) fs::remove(file.path, ignored);
   }
 }
 

@@ -1,6 +1,7 @@
 // A folder in the user's cache whose files are named by hashes: whose they must be, and how they are read.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,8 +21,14 @@ void make_private_folder(const std::string& folder);
 // Throws RuntimeError where somebody else could put machine code into the folder.
 void check_private_folder(const std::string& folder);
 
-// Removes the cached files of this suffix, the one that was modified first at first, until those that stay have at most
-// so many bytes.
-void trim_folder(const std::string& folder, const std::string& suffix, uint64_t most_bytes);
+struct CachedFile {
+  std::string path;
+  std::filesystem::file_time_type time;  // of its last change
+  uint64_t bytes;
+};
+// Returns the cached files of this suffix, the one that was modified last first.
+std::vector<CachedFile> cached_files(const std::string& folder, const std::string& suffix);
+// Removes those that were modified first, until at most so many files of at most so many bytes stay.
+void trim_folder(const std::string& folder, const std::string& suffix, uint64_t most_bytes, uint64_t most_files);
 
 }  // namespace relaxc::codegen

@@ -1,6 +1,8 @@
 #include "codegen/compile.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -19,6 +21,7 @@
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
 #include "passes/tables.h"
+#include "support/file_kind.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "tir/analysis/races.h"
@@ -60,7 +63,7 @@ std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file || file.bad()) fail({}, "cannot read '{}'", path);
+  if (!file || file.bad()) fail({}, "cannot read '{}': {}", path, std::strerror(errno));
   return text.str();
 }
 
@@ -127,8 +130,11 @@ static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
 }
 
 static std::string text_of(const std::string& file, const CompileSettings& settings) {
-  if (!settings.contents) return read_text(file);
-  return std::string(reinterpret_cast<const char*>(settings.contents->data()), settings.contents->size());
+  const std::string text = settings.contents ? std::string(reinterpret_cast<const char*>(settings.contents->data()),
+                                                           settings.contents->size())
+                                             : read_text(file);
+  expect_text(file, text, "a module as text (the name of a model ends in .onnx, that of an artifact in .so)");
+  return text;
 }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
@@ -183,6 +189,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
+  if (module.functions.empty())
+    fail({}, "'{}' has no function: expected @R.function, @T.prim_func, or a class of them with @I.ir_module", path);
   if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   if (settings.caches.is_given()) module = with_growing_caches(std::move(module), settings.function, settings.caches);
   const auto [file, name] = split_text_path(path);
@@ -335,8 +343,6 @@ void CompiledModule::note_libraries(const CompileSettings& settings, const std::
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
   IRModule module = read_scheduled_module(path, settings, &files);
-  if (module.functions.empty() && is_text_path(split_text_path(path).file))
-    fail({}, "'{}' has no function: expected @R.function, @T.prim_func, or a class of them with @I.ir_module", path);
   CompiledModule result = compile(std::move(module), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);

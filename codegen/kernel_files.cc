@@ -22,9 +22,10 @@ namespace {
 
 class KernelFiles final : public ResultStore {
  public:
-  KernelFiles(std::string folder, uint64_t most_bytes) : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+  explicit KernelFiles(KernelFilesOptions options) : options_(std::move(options)), folder_(options_.folder) {}
   ~KernelFiles() override {
-    if (has_kept_) trim_folder(folder_, kKernelSuffix, most_bytes_);
+    if (kept_ > 0) trim_folder(folder_, kKernelSuffix, options_.most_bytes, options_.most_files);
+    if (options_.at_end && found_ + kept_ > 0) options_.at_end(found_, kept_);
   }
 
   std::optional<std::string> find(const std::string& key) override {
@@ -38,6 +39,7 @@ class KernelFiles final : public ResultStore {
       std::string result(text.substr(end + 1));
       if (text.substr(0, end) != seal_of(key, result)) return std::nullopt;
       utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+      ++found_;
       return result;
     } catch (const RuntimeError&) {  // another process may have removed it
       return std::nullopt;
@@ -51,7 +53,7 @@ class KernelFiles final : public ResultStore {
       const std::string path = file_of(key);
       make_way(path);
       vm::write_file(path, fmt::format("{}\n{}", seal_of(key, result), result));
-      has_kept_ = true;
+      ++kept_;
     } catch (const RuntimeError&) {
     }
   }
@@ -75,17 +77,17 @@ class KernelFiles final : public ResultStore {
     return is_safe_;
   }
 
-  const std::string folder_;
-  const uint64_t most_bytes_;
+  const KernelFilesOptions options_;
+  const std::string& folder_;
   std::once_flag checked_;
   bool is_safe_ = false;
-  std::atomic<bool> has_kept_ = false;
+  std::atomic<size_t> found_ = 0, kept_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<ResultStore> kernel_files(const std::string& folder, uint64_t most_bytes) {
-  return std::make_shared<KernelFiles>(folder, most_bytes);
+std::shared_ptr<ResultStore> kernel_files(KernelFilesOptions options) {
+  return std::make_shared<KernelFiles>(std::move(options));
 }
 
 }  // namespace relaxc::codegen

@@ -2,6 +2,7 @@
 // compiles only the programs that are new. The keys count for this build of the compiler only.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,9 +10,16 @@
 
 namespace relaxc::codegen {
 
-// Returns a store of at most so many bytes; those whose last use is the oldest go first. It makes the folder when it
-// has something to keep, and stays empty where that fails or other users may write there.
-std::shared_ptr<ResultStore> kernel_files(const std::string& folder, uint64_t most_bytes);
+// A store of at most so many bytes and files; those whose last use is the oldest go first, when the store is destroyed.
+struct KernelFilesOptions {
+  std::string folder;
+  uint64_t most_bytes, most_files;
+  // Is called at the end, unless nothing was asked for, with how many results were found and kept.
+  std::function<void(size_t found, size_t kept)> at_end = nullptr;
+};
+// The store makes the folder when it has something to keep, and stays empty where that fails or other users may write
+// there.
+std::shared_ptr<ResultStore> kernel_files(KernelFilesOptions options);
 
 inline constexpr const char* kKernelSuffix = ".kernel";
 

@@ -39,13 +39,24 @@ std::set<std::string> functions_of(const std::vector<std::string>& files) {
   auto refuse = [](const std::string& file, llvm::Error error) {
     fail({}, "'{}' is not an object file or an archive that can be linked: {}", file, llvm::toString(std::move(error)));
   };
+  auto check_relocatable = [](const std::string& file, const llvm::object::ObjectFile& object) {
+    const auto* elf = llvm::dyn_cast<llvm::object::ELFObjectFileBase>(&object);
+    if (elf && elf->getEType() != llvm::ELF::ET_REL)
+      fail({},
+           "'{}' is a shared object or a program, and only object files (.o) and archives (.a) are linked into an "
+           "artifact; --kernels takes a library of C kernels",
+           file);
+  };
   for (const std::string& file : files) {
     auto buffer = llvm::MemoryBuffer::getFile(file);
     if (!buffer) refuse(file, llvm::errorCodeToError(buffer.getError()));
     if (is_bitcode(**buffer)) refuse_lto(file);
     auto binary = llvm::object::createBinary(file);
     if (!binary) refuse(file, binary.takeError());
-    if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(binary->getBinary())) add(file, *object);
+    if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(binary->getBinary())) {
+      check_relocatable(file, *object);
+      add(file, *object);
+    }
     auto* archive = llvm::dyn_cast<llvm::object::Archive>(binary->getBinary());
     if (!archive) continue;
     llvm::Error problem = llvm::Error::success();

@@ -194,6 +194,7 @@ FunctionRef with_open_types(const std::string& name, const FunctionRef& original
   FunctionRef function = refined(original, ops);
   bool has_open = std::ranges::any_of(original->params, [](const VarRef& param) { return is_open(param.type()); });
   if (!lacks_types(function, ops) || !has_open || is_called) return function;
+  std::string refusal;  // of the last attempt
   for (bool alike : {false, true}) {
     try {
       Completion completion(original, types);
@@ -201,18 +202,20 @@ FunctionRef with_open_types(const std::string& name, const FunctionRef& original
       if (lacks_types(result, ops)) continue;
       warn_of_types(name, original, completed, completion, warnings);
       return result;
-    } catch (const CompileError&) {  // the operators do not take such shapes
+    } catch (const CompileError& error) {  // the operators do not take such shapes
+      refusal = to_string(error.diagnostics().front());
     }
   }
   const VarRef& param =
       *std::ranges::find_if(original->params, [](const VarRef& each) { return is_open(each.type()); });
-  Diagnostics error;
-  error
-      .error(param.span(), "the shape or dtype of '{}' is not known, and '{}' has to be compiled for one", param->name,
-             name)
-      .notes.push_back(fmt::format("give it: --type '{}=float32[n, 4]', or `{}: R.Tensor((\"n\", 4), \"float32\")`",
-                                   param->name, param->name));
-  error.throw_if_errors();
+  Diagnostics errors;
+  Diagnostic& error = errors.error(
+      param.span(), "the shape or dtype of '{}' is not known, and '{}' has to be compiled for one", param->name, name);
+  if (!refusal.empty())
+    error.notes.push_back("the types that were tried do not fit: " + refusal.substr(0, refusal.find('\n')));
+  error.notes.push_back(fmt::format("give it: --type '{}=float32[n, 4]', or `{}: R.Tensor((\"n\", 4), \"float32\")`",
+                                    param->name, param->name));
+  errors.throw_if_errors();
   return function;
 }
 

@@ -4,20 +4,24 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "passes/tables.h"
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
+#include "vm/error.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 
 namespace {
 
-std::string hash_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail({}, "plug-in '{}' cannot be read", path);
+// Returns the hash of the shared object, of which another kind of file is refused.
+std::string hash_of_library(const std::string& path) {
+  auto file = with_compile_errors({}, [&] { return vm::MappedFile::open(path); });
+  const std::span<const std::byte> bytes = file->bytes();
+  const auto content = recognized_content({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (content && content->kind != ContentKind::kLibrary)
+    fail({}, "'{}' is not a plug-in: expected a shared object, and it is {}", path, content->what);
   return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
 }
 
@@ -40,7 +44,7 @@ void check_version(const std::string& path, void* library) {
 
 void Tables::load_plugin(const std::string& path) {
   if (std::ranges::count(plugins_, path)) fail({}, "plug-in '{}' is given twice", path);
-  std::string hash = hash_of_file(path);
+  std::string hash = hash_of_library(path);
   // Rows point to its code, and so do results in caches of the process: it stays loaded.
   void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {

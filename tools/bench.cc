@@ -24,6 +24,7 @@ struct BenchOptions {
   CacheOptions cache;
   InputOptions inputs;
   TimingOptions timing;
+  Closeness closeness;  // of the results of two versions
   int threads = 0;
   bool profile = false;
 };
@@ -74,9 +75,8 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   std::optional<CompiledModule> compiled;
   const bool needs_programs = !flags_to_compare(options).empty();  // which an artifact does not hold
   if (needs_programs) compiled = compile_file(options.model, settings);
-  CachedProgram loaded = compiled
-                             ? CachedProgram{compiled->load()}
-                             : load_cached(options.model, settings, options.cache.get(options.compiler, options.model));
+  CachedProgram loaded =
+      compiled ? CachedProgram{compiled->load()} : options.cache.load(options.model, settings, options.compiler);
   Program program = std::move(loaded.program);
   double compile_s = (now_ms() - start) / 1000;
   progress_line().end();
@@ -97,10 +97,13 @@ std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const 
     figures.set("with_median_ms", in_turn->with_ms);
     figures.set("ratio", in_turn->ratio);
     figures.set("kernels_differ", in_turn->differ);
+    figures.set("greatest_difference", in_turn->greatest_difference);
   }
   if (other) {
-    figures.set("compared",
-                Report{{"median_ms", other->with_ms}, {"other_median_ms", other->without_ms}, {"ratio", other->ratio}});
+    figures.set("compared", Report{{"median_ms", other->with_ms},
+                                   {"other_median_ms", other->without_ms},
+                                   {"ratio", other->ratio},
+                                   {"greatest_difference", other->greatest_difference}});
   }
   return figures.json();
 }
@@ -115,7 +118,7 @@ std::string with_profile(const std::string& figures, const Profile& profile, con
 // Loads the file of --compare, before anything is measured; nullopt where there is none.
 std::optional<Program> load_other(const BenchOptions& options, const CompileSettings& settings) {
   if (options.other.empty()) return std::nullopt;
-  return load_cached(options.other, settings, options.cache.get(options.compiler, options.other)).program;
+  return options.cache.load(options.other, settings, options.compiler).program;
 }
 
 // Measures the model and another one, or another compilation of it, in turn.
@@ -125,6 +128,7 @@ InTurn compare_with_other(const BenchOptions& options, Started& it, const Progra
   Measured other{{}, Session(program, {.pool = pool}), function.name};
   for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
   InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
+  compare_results(it.session, other, it.inputs, function.outputs, options.closeness, result);
   if (prints(options)) print_message("{} against {}: {}", options.model, options.other, result.text);
   return result;
 }
@@ -143,6 +147,8 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
   with.session.programs = with.compiled->kernels();
   for (int i = 0; i < options.timing.warmup; ++i) without->run(with.inputs);
   InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
+  const vm::Function& function = with.program.function(with.session.function);
+  compare_results(with.session, *without, with.inputs, function.outputs, options.closeness, result);
   if (prints(options)) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
@@ -158,6 +164,14 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
   return profile;
 }
 
+// Says where the results differ from those of the other version by more than they may.
+bool is_right(const std::optional<InTurn>& compared, const std::string& what) {
+  if (!compared || compared->wrong.empty()) return true;
+  print_error("wrong result against {}: {}\n  note: --rtol and --atol say how much may differ\n", what,
+              printable(compared->wrong, std::string::npos));
+  return false;
+}
+
 int run(const BenchOptions& stated) {
   BenchOptions options = stated;
   options.inputs = with_buffer_names(stated.inputs, stated.model);
@@ -166,11 +180,6 @@ int run(const BenchOptions& stated) {
   std::ranges::move(stated.inputs.files(), std::back_inserter(inputs));
   inputs.push_back(options.other);
   check_outputs({options.json, options.html, options.trace}, inputs);
-  const std::string outputs[] = {options.json, options.html, options.trace};
-  if (std::ranges::count(outputs, "-") > 1)
-    throw CLI::ValidationError(
-        "--json, --html and --trace: one of them may write to standard output (-); name files "
-        "for the others");
   if (!options.other.empty() && !names_file("", split_text_path(options.other).file))
     fail({}, "--compare: there is no file '{}'", options.other);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
@@ -193,7 +202,9 @@ int run(const BenchOptions& stated) {
   if (!options.html.empty()) write_text(options.html, profile_page(options.model, figures));
   if (options.profile && prints(options)) print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
-  return kRight;
+  const bool are_right = is_right(in_turn, "the model without " + flags_to_compare(options)),
+             is_other_right = is_right(other, options.other);
+  return are_right && is_other_right ? kRight : kWrong;
 }
 
 }  // namespace
@@ -209,6 +220,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   options->timing.add_to(*command);
   command->add_option("--compare", options->other,
                       "another file (.so, .onnx, .py) that is run in turn, with the same inputs");
+  add_tolerances(*command, options->closeness.rtol, options->closeness.atol, "for two versions: ");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");

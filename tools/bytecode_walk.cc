@@ -224,9 +224,13 @@ class BytecodeWalker {
   }
 
   void end(const Instruction& instruction) {
-    for (size_t t : reg(instruction, "value")) {
-      result_.tensors[t].is_result = true;
-      result_.tensors[t].last_use = result_.calls.size();
+    const std::vector<size_t>& results = reg(instruction, "value");
+    for (size_t i = 0; i < results.size(); ++i) {
+      WalkedTensor& tensor = result_.tensors[results[i]];
+      tensor.is_result = true;
+      tensor.last_use = result_.calls.size();
+      if (results.size() != function_.outputs.size()) continue;
+      tensor.result_name += (tensor.result_name.empty() ? "" : ", ") + function_.outputs[i].name;
     }
   }
 

@@ -27,7 +27,8 @@ struct WalkedTensor {
   // The calls from the first to the last one that touches it or a view of it, inclusive.
   size_t first_use = 0, last_use = 0;
   bool is_result = false;
-  std::string name = {};  // of an input
+  std::string name = {};         // of an input
+  std::string result_name = {};  // of an output, "a, b" where one value is two; "" where values other than tensors are
 };
 
 struct WalkedCall {

@@ -13,9 +13,10 @@ std::string size_text(uint64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / kMegabyte);
 }
 
-std::string age_text(std::chrono::system_clock::time_point time) {
+template <class TimePoint>
+std::string age_text(TimePoint time) {
   using namespace std::chrono;
-  const auto minutes_ago = duration_cast<minutes>(system_clock::now() - time).count();
+  const auto minutes_ago = duration_cast<minutes>(TimePoint::clock::now() - time).count();
   constexpr int64_t kHour = 60, kDay = 24 * kHour;
   if (minutes_ago < kHour) return fmt::format("{} min", minutes_ago);
   if (minutes_ago < kDay) return fmt::format("{} h", minutes_ago / kHour);
@@ -30,14 +31,19 @@ int list(const CacheOptions& options) {
     print_message("{:>10} {:>8}  {}  {}\n", size_text(artifact.bytes), age_text(artifact.last_use),
                   artifact.model.empty() ? artifact.path : artifact.model, artifact.target);
   }
-  print_message("{}: {} artifacts, {} of {}\n", options.folder, artifacts.size(), size_text(bytes),
-                size_text(ArtifactCache().most_bytes));
+  const ArtifactCache limits;
+  print_message("{}: {}, {} of {}\n", options.folder, counted(artifacts.size(), "artifact"), size_text(bytes),
+                size_text(limits.most_bytes));
+  const CachedKernels kernels = cached_kernels(options.folder);
+  print_message("beside them {} of at most {} files of kernels, {} of {}\n", kernels.files, limits.most_kernels,
+                size_text(kernels.bytes), size_text(limits.most_kernel_bytes));
   return kRight;
 }
 
 int clear(const CacheOptions& options) {
   const size_t count = cached_artifacts(options.folder).size();
-  print_message("{}: {} artifacts of {} removed\n", options.folder, count, size_text(clear_cache(options.folder)));
+  print_message("{}: {} of {} removed\n", options.folder, counted(count, "artifact"),
+                size_text(clear_cache(options.folder)));
   return kRight;
 }
 
@@ -63,12 +69,26 @@ ArtifactCache CacheOptions::get(const CompilerOptions& compiler, const std::stri
     for (const char* name : {kTuningRecords, kWorkloads}) cache.rule_files.push_back(file + "/" + name);
   }
   cache.note = [](const std::string& line) { print_note("{}\n", line); };
+  cache.detail = [](const std::string& line) { print_detail("{}\n", line); };
   return cache;
+}
+
+CachedProgram CacheOptions::load(const std::string& model, const CompileSettings& settings,
+                                 const CompilerOptions& compiler) const {
+  CachedProgram loaded = load_cached(model, settings, get(compiler, model));
+  if (!loaded.why_compiled.empty()) print_detail("{} was compiled, because {}\n", model, loaded.why_compiled);
+  if (loaded.was_cached) {
+    std::error_code ignored;
+    print_detail("{} is in the cache: {} ({}, compiled {} ago)\n", model, loaded.artifact,
+                 size_text(std::filesystem::file_size(loaded.artifact, ignored)),
+                 age_text(std::filesystem::last_write_time(loaded.artifact, ignored)));
+  }
+  return loaded;
 }
 
 void add_cache(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CacheOptions>();
-  CLI::App* command = app.add_subcommand("cache", "list or remove the models that run and bench have compiled");
+  CLI::App* command = app.add_subcommand("cache", "list or remove compiled models that are kept");
   auto add_folder = [options](CLI::App& to) {
     to.add_option("--cache", options->folder, "the folder (RELAXC_CACHE, else relaxc/artifacts in the user's caches)")
         ->type_name("DIR");

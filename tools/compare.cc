@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "support/joined.h"
 
@@ -94,6 +95,25 @@ std::string compare_closely(const std::string& name, const vm::Value& actual, co
     if (!difference.empty()) return difference;
   }
   return {};
+}
+
+double greatest_difference(const vm::Value& actual, const vm::Value& expected) {  // NOLINT: bounded
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto *x = actual.get_if<Tensor>(), *y = expected.get_if<Tensor>();
+  const bool are_numbers = x && y && x->dtype() == y->dtype() && x->shape() == y->shape() && !x->dtype().is_string();
+  double greatest = 0;
+  for (int64_t i = 0; are_numbers && i < x->size(); ++i) {
+    const double a = x->as_double(i), b = y->as_double(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    greatest = std::max(greatest, std::isnan(a - b) ? kInfinity : std::abs(a - b));
+  }
+  if (are_numbers) return greatest;
+  const auto *items = actual.get_if<vm::Sequence>(), *others = expected.get_if<vm::Sequence>();
+  if (!items || !others || items->items.size() != others->items.size())
+    return compare_values("", actual, expected, 0, 0).empty() ? 0 : kInfinity;
+  for (size_t i = 0; i < items->items.size(); ++i)
+    greatest = std::max(greatest, greatest_difference(items->items.fields()[i], others->items.fields()[i]));
+  return greatest;
 }
 
 // Returns the elements; nullopt where the tensors cannot be compared.

@@ -25,6 +25,9 @@ struct Closeness {
 // Does what compare_values() does within that error.
 std::string compare_closely(const std::string& name, const vm::Value& actual, const vm::Value& expected,
                             const Closeness& closeness);
+// Returns the largest difference of two elements; infinity where only one of them is a NaN or the values are of
+// different kinds or sizes.
+double greatest_difference(const vm::Value& actual, const vm::Value& expected);
 // Return how many elements of two tensors of one dtype and size differ by more than that error: in their order, and
 // once both are sorted, since a kernel may have another layout than the operator. nullopt for others.
 std::optional<int64_t> num_different(const Tensor& actual, const Tensor& expected, const Closeness& closeness);

@@ -32,7 +32,7 @@ class ProfiledModel {
                 const MachineLimits& limits)
       : start_ms_(now_ms()),
         settings_(command.compiler.get(file)),
-        loaded_(load_cached(file, settings_, command.cache.get(command.compiler, file))),
+        loaded_(command.cache.load(file, settings_, command.compiler)),
         load_s_((now_ms() - start_ms_) / 1000),
         function_(loaded_.program.function(settings_.function).name),
         inputs_(command.inputs.make(loaded_.program.function(function_).inputs, settings_.dims)),

@@ -217,13 +217,6 @@ std::vector<Emitted> emitted(CompileCommand& options) {
           "tuning records are two files: give their folder, -o FOLDER or --emit database=FOLDER");
     if (one.file.empty()) one.file = "-";
   }
-  std::set<std::string> files;
-  if (!options.output.empty()) files.insert(options.output);
-  for (const Emitted& one : result) {
-    if (!files.insert(one.file).second)
-      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file, --emit {}=FILE",
-                                             one.file == "-" ? "standard output" : one.file, one.level));
-  }
   return result;
 }
 
@@ -254,8 +247,8 @@ int run(CompileCommand options) {
   settings.store = kernels_in(options.cache.get(options.compiler, options.model));
   CompiledModule compiled = compile_file(options.model, settings);
   compiled.write(options.output);
-  std::string line =
-      fmt::format("{}: {} kernels for {}\n", options.output, compiled.kernels().size(), compiled.target().cpu);
+  std::string line = fmt::format("{}: {} for {}\n", options.output, counted(compiled.kernels().size(), "kernel"),
+                                 compiled.target().cpu);
   // When the artifact goes to standard output, a line after it would damage it.
   progress_line().end();
   if (vm::is_standard_output(options.output)) {

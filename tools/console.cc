@@ -24,6 +24,10 @@ void add_console_flags(CLI::App& app) {
       ->check(one_of({"auto", "always", "never"}).description(""));
 }
 
+std::string counted(size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 bool has_colors(std::FILE* stream) {
   const std::string& wanted = console().color;
   if (wanted != "auto") return wanted == "always";

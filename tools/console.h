@@ -34,6 +34,9 @@ bool has_colors(std::FILE* stream);
 // Returns the text with the kinds of its messages, such as "error:", in colours.
 std::string with_colors(const std::string& text);
 
+// Returns "1 function" or "2 functions".
+std::string counted(size_t count, const char* noun);
+
 // Prints a module, code or figures unchanged, for programs to read. It ends the line of progress.
 void print_text(std::string_view text);
 // Prints lines for a person to standard output, with control characters in quoted names escaped. Throws RuntimeError

@@ -21,8 +21,7 @@ int generate_from(const GenerateOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (!settings.caches.is_given() && options.generation.caches.empty())
     settings.caches = {.by_name = true, .may_be_missing = true};
-  const Program program =
-      load_cached(options.model, settings, options.cache.get(options.compiler, options.model)).program;
+  const Program program = options.cache.load(options.model, settings, options.compiler).program;
   progress_line().end();
   generate(program, program.function(settings.function), options.generation);
   return kRight;

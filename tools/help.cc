@@ -29,8 +29,9 @@ std::string full_name(const CLI::App& app) {
 }
 
 std::string unknown_command(const CLI::App& app, const std::string& word) {
-  return fmt::format("error: {} has no command '{}'{}\n  note: relaxc help lists the commands\n", full_name(app), word,
-                     suggestion(word, command_names(app)));
+  return fmt::format("error: {} has no command '{}'{}\n  note: {} --help {}\n", full_name(app), word,
+                     suggestion(word, command_names(app)), full_name(app),
+                     command_names(app).empty() ? "says more" : "lists the commands");
 }
 
 std::string unknown_flag(const CLI::App& app, const std::string& text) {
@@ -38,10 +39,9 @@ std::string unknown_flag(const CLI::App& app, const std::string& text) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options(nullptr)) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) known.push_back("-" + name);
   }
   return fmt::format("error: {} has no flag '{}'{}\n  note: {} --help lists its flags\n", full_name(app), flag,
-                     suggestion(flag, known), full_name(app));
+                     flag.starts_with("--") ? suggestion(flag, known) : "", full_name(app));
 }
 
 // Returns the command that was given last, the innermost one.
@@ -77,13 +77,16 @@ static std::string usage_error(const CLI::App& app, const CLI::ParseError& error
   const std::string what = error.what();
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) || extras.empty()) {
     if (what.starts_with("error: ")) return what;
-    return fmt::format("{}\n  note: {} --help lists its flags\n", what, full_name(command));
+    const bool lacks_value = what.ends_with(" missing");  // "--output: 1 required TEXT missing"
+    return fmt::format("error: {}\n  note: {} --help lists its flags\n",
+                       lacks_value ? what.substr(0, what.find(": ")) + " needs a value" : what, full_name(command));
   }
+  // The flags behind an unknown command are unknown, too.
+  const bool has_commands = !command_names(command).empty(), is_word = !extras.front().starts_with('-');
+  if (has_commands && is_word) return unknown_command(command, extras.front());
   for (const std::string& text : extras) {
     if (text.starts_with('-')) return unknown_flag(command, text);
   }
-  const bool has_commands = !command_names(command).empty();
-  if (has_commands) return unknown_command(command, extras.front());
   return fmt::format("error: {} does not take '{}' as well\n  note: {} --help shows what it takes\n",
                      full_name(command), extras.front(), full_name(command));
 }

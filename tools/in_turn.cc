@@ -6,6 +6,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tools/progress_line.h"
+#include "tools/values.h"
 
 namespace relaxc::tools {
 
@@ -164,6 +165,20 @@ double Measured::run(const std::vector<vm::Value>& inputs) {
   double start = now_ms();
   session.run_values(inputs, function);
   return now_ms() - start;
+}
+
+void compare_results(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
+                     const std::vector<vm::ValueInfo>& outputs, const Closeness& closeness, InTurn& result) {
+  const auto actual = flat_results(first.session.run_values(inputs, first.function), outputs);
+  const auto expected = flat_results(second.session.run_values(inputs, second.function), outputs);
+  if (actual.size() != expected.size())
+    result.wrong = fmt::format("{} results, expected {}", actual.size(), expected.size());
+  for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
+    const vm::Value &value = actual[i].value, &wanted = expected[i].value;
+    result.greatest_difference = std::max(result.greatest_difference, greatest_difference(value, wanted));
+    if (result.wrong.empty()) result.wrong = compare_closely(actual[i].name, value, wanted, closeness);
+  }
+  result.text += fmt::format("greatest difference of the results {:.3g}\n", result.greatest_difference);
 }
 
 InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,

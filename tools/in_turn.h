@@ -1,6 +1,7 @@
 // Measures a model with and without somebody's kernels, in turn, so that both find the machine in the same state.
 #pragma once
 #include "codegen/compile.h"
+#include "tools/compare.h"
 #include "tools/timing.h"
 
 namespace relaxc::tools {
@@ -24,7 +25,12 @@ struct InTurn {
   double ratio = 0;                    // with / without: the median over pairs of neighbouring runs
   bool differ = false;                 // whether any kernel does; else the ratio is chance
   std::string text;                    // which kernels differ, and what that costs or gains; `ratio` in words
+  double greatest_difference = 0;      // of two elements of the results
+  std::string wrong = {};              // the first result that is not as close as it must be; "" where all are
 };
+// Runs each once, and fills in how far the results of the first are from those of the second.
+void compare_results(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
+                     const std::vector<vm::ValueInfo>& outputs, const Closeness& closeness, InTurn& result);
 InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
                        const InTurnOptions& options);
 

@@ -45,13 +45,16 @@ void check_output(const std::string& output, const std::string& input) {
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
   std::set<std::string> places;
   for (const std::string& output : outputs) {
-    if (output.empty() || output == "-") continue;
+    if (output.empty()) continue;
     for (const std::string& input : inputs) check_output(output, input);
     std::error_code ignored;
-    const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(output), ignored);
+    const bool is_standard = output == "-";
+    const std::filesystem::path place =
+        is_standard ? "-" : std::filesystem::weakly_canonical(std::filesystem::absolute(output), ignored);
     const bool is_file = !std::filesystem::exists(place, ignored) || std::filesystem::is_regular_file(place, ignored);
-    if (is_file && !places.insert(place.string()).second)
-      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file for one of them", output));
+    if ((is_standard || is_file) && !places.insert(place.string()).second)
+      throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file for one of them",
+                                             is_standard ? "standard output" : output));
   }
 }
 
@@ -108,7 +111,11 @@ CLI::Validator finite_number() {
 constexpr std::string_view kOneOf = "one of ";
 
 CLI::Validator one_of(const std::vector<std::string>& choices) {
-  return CLI::IsMember(choices).name(fmt::format("{}{}", kOneOf, joined(choices, ",")));
+  auto is_member = [choices](const std::string& text) {
+    return std::ranges::count(choices, text) ? "" : fmt::format("'{}': expected {}", text, joined(choices, " or "));
+  };
+  return CLI::Validator(is_member, "{" + joined(choices, ",") + "}")
+      .name(fmt::format("{}{}", kOneOf, joined(choices, ",")));
 }
 
 std::vector<std::string> choices_of(const CLI::Option& option) {
@@ -189,10 +196,11 @@ void InputOptions::add_to(CLI::App& app) {
 }
 
 void InputOptions::add_picture(CLI::App& app) {
-  app.add_option("--mean", picture.mean, "what is subtracted from pixels of images (0 to 255): one number, or R,G,B")
+  app.add_option("--mean", picture.mean, "subtracted from the pixels of images (0 to 255): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
-  app.add_option("--scale", picture.scale, "what the difference is multiplied by (1/255 for floats): one, or R,G,B")
+  app.add_option("--scale", picture.scale,
+                 "by which the difference is multiplied (1/255 for floats): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
 }

@@ -23,44 +23,45 @@ namespace relaxc::tools {
 
 namespace {
 
-// Chains of multiply-adds, more than the latency of one times the units, which stay in registers.
-constexpr const char* kMultiplyAdds = R"(
+// A program whose threads add up in `chains` vectors that stay in registers: more of them than the latency of an
+// addition times the units.
+struct ChainsProgram {
+  std::string_view params;       // but for the results
+  std::string_view loops, step;  // around the chains; what is done for chain c
+  bool has_block = false;        // which is scheduled before the program is lowered
+};
+constexpr const char* kChainsText = R"(
 @T.prim_func
-def multiply_adds(x: T.Buffer((2, {lanes}), "float32"), y: T.Buffer(({threads}, {chains}, {lanes}), "float32")):
-    T.func_attr({{"tir.is_scheduled": True}})
-    for t in T.parallel({threads}):
-        sums = T.alloc_buffer(({chains}, {lanes}), "float32", scope="local")
-        for c in T.unroll({chains}):
-            for l in T.vectorized({lanes}):
-                sums[c, l] = T.float32(0)
-        for i in range({steps}):
-            for c in T.unroll({chains}):
-                for l in T.vectorized({lanes}):
-                    sums[c, l] = sums[c, l] * x[0, l] + x[1, l]
-        for c in T.unroll({chains}):
-            for l in T.vectorized({lanes}):
-                y[t, c, l] = sums[c, l]
-)";
-// The same of dot products of vectors: the block is an instruction once it is tensorized.
-constexpr const char* kDotProducts = R"(
-@T.prim_func
-def dot_products(x: T.Buffer(({group},), "{a}"), w: T.Buffer(({lanes}, {group}), "{b}"), y: T.Buffer(({threads}, {chains}, {lanes}), "{result}")):
+def chains(PARAMS, y: T.Buffer(({threads}, {chains}, {lanes}), "{result}")):
+    T.func_attr({{"tir.is_scheduled": IS_SCHEDULED}})
     for t in T.parallel({threads}):
         sums = T.alloc_buffer(({chains}, {lanes}), "{result}", scope="local")
         for c in T.unroll({chains}):
             for l in T.vectorized({lanes}):
                 sums[c, l] = {zero}
-        for s in range({steps}):
+        for LOOPS:
             for c in T.unroll({chains}):
-                for l, k in T.grid({lanes}, {group}):
-                    with T.block("product"):
-                        vc, vs, vl, vk = T.axis.remap("SRSR", [c, s, l, k])
-                        sums[vc, vl] = sums[vc, vl] + T.Cast("{result}", x[vk]) * T.Cast("{result}", w[vl, vk])
+                STEP
         for c in T.unroll({chains}):
             for l in T.vectorized({lanes}):
                 y[t, c, l] = sums[c, l]
 )";
-// The same on matrix registers.
+constexpr ChainsProgram kMultiplyAdds{R"(x: T.Buffer((2, {lanes}), "float32"))", "i in range({steps})",
+                                      R"(for l in T.vectorized({lanes}):
+                    sums[c, l] = sums[c, l] * x[0, l] + x[1, l])"};
+// The block is an instruction once it is tensorized.
+constexpr ChainsProgram kDotProducts{R"(x: T.Buffer(({group},), "{a}"), w: T.Buffer(({lanes}, {group}), "{b}"))",
+                                     "s in range({steps})",
+                                     R"(for l, k in T.grid({lanes}, {group}):
+                    with T.block("product"):
+                        vc, vs, vl, vk = T.axis.remap("SRSR", [c, s, l, k])
+                        sums[vc, vl] = sums[vc, vl] + T.Cast("{result}", x[vk]) * T.Cast("{result}", w[vl, vk]))",
+                                     true};
+// Reads a part of the memory for each thread, several times.
+constexpr ChainsProgram kReads{R"(x: T.Buffer(({threads}, {rows}, {chains}, {lanes}), "float32"))",
+                               "r, i in T.grid({rounds}, {rows})", R"(for l in T.vectorized({lanes}):
+                    sums[c, l] = sums[c, l] + x[t, i, c, l])"};
+// The same as kDotProducts on matrix registers.
 constexpr const char* kTileProducts = R"(
 @T.prim_func
 def tile_products(x: T.Buffer(({rows}, {depth}), "{a}"), w: T.Buffer(({rows}, {rows}, {group}), "{b}"), y: T.Buffer(({threads}, {chains}, {rows}, {rows}), "{result}")):
@@ -93,24 +94,6 @@ def tile_products(x: T.Buffer(({rows}, {depth}), "{a}"), w: T.Buffer(({rows}, {r
                     vt, vc, vi, vj = T.axis.remap("SSSS", [t, c, i, j])
                     y[vt, vc, vi, vj] = sums[vc, vi, vj]
 )";
-// Reads a part of the memory for each thread, several times.
-constexpr const char* kReads = R"(
-@T.prim_func
-def reads(x: T.Buffer(({threads}, {rows}, {chains}, {lanes}), "float32"), y: T.Buffer(({threads}, {chains}, {lanes}), "float32")):
-    T.func_attr({{"tir.is_scheduled": True}})
-    for t in T.parallel({threads}):
-        sums = T.alloc_buffer(({chains}, {lanes}), "float32", scope="local")
-        for c in T.unroll({chains}):
-            for l in T.vectorized({lanes}):
-                sums[c, l] = T.float32(0)
-        for r, i in T.grid({rounds}, {rows}):
-            for c in T.unroll({chains}):
-                for l in T.vectorized({lanes}):
-                    sums[c, l] = sums[c, l] + x[t, i, c, l]
-        for c in T.unroll({chains}):
-            for l in T.vectorized({lanes}):
-                y[t, c, l] = sums[c, l]
-)";
 constexpr int64_t kChains = 10, kSteps = 400'000;
 // A product of tiles takes 16 cycles and is ready after 52; all sums and two operands are the eight tiles.
 constexpr int64_t kTileChains = kTiles - 2, kTileSteps = 20'000;
@@ -135,9 +118,7 @@ class Meter {
   double bytes_per_s(int64_t bytes, int64_t rounds) const {
     const int64_t rows = bytes / (threads_ * kChains * lanes_ * kFloat32.bytes());
     Tensor x = Tensor::empty({threads_, rows, kChains, lanes_}, kFloat32);
-    const std::string text =
-        fmt::format(kReads, fmt::arg("threads", threads_), fmt::arg("lanes", lanes_), fmt::arg("chains", kChains),
-                    fmt::arg("rows", rows), fmt::arg("rounds", rounds));
+    const std::string text = text_of(kReads, kFloat32, lanes_, fmt::arg("rows", rows), fmt::arg("rounds", rounds));
     return static_cast<double>(x.bytes() * rounds) / least_seconds(parsed(text), {x});
   }
   std::array<MemoryLevel, 3> levels() const {
@@ -157,9 +138,20 @@ class Meter {
     std::string intrinsic;
   };
 
+  template <class... Args>
+  std::string text_of(const ChainsProgram& program, DType result, int64_t lanes, const Args&... args) const {
+    std::string pattern = kChainsText;
+    for (const auto& [word, part] : {std::pair<std::string_view, std::string_view>{"PARAMS", program.params},
+                                     {"IS_SCHEDULED", program.has_block ? "False" : "True"},
+                                     {"LOOPS", program.loops},
+                                     {"STEP", program.step}})
+      pattern.replace(pattern.find(word), word.size(), part);
+    return fmt::format(fmt::runtime(pattern), fmt::arg("threads", threads_), fmt::arg("chains", kChains),
+                       fmt::arg("lanes", lanes), fmt::arg("result", to_string(result)),
+                       fmt::arg("zero", zero_of(result)), args...);
+  }
   double multiply_adds_per_s() const {
-    const std::string text = fmt::format(kMultiplyAdds, fmt::arg("threads", threads_), fmt::arg("lanes", lanes_),
-                                         fmt::arg("chains", kChains), fmt::arg("steps", kSteps));
+    const std::string text = text_of(kMultiplyAdds, kFloat32, lanes_, fmt::arg("steps", kSteps));
     return operations(kChains * lanes_ * kSteps) / least_seconds(parsed(text), {Tensor::empty({2, lanes_}, kFloat32)});
   }
   // Returns the rate of the instructions that kernels use for such products; nullopt where there are none.
@@ -187,10 +179,8 @@ class Meter {
   }
   double dot_products_per_s(const DotForm& form) const {
     const std::string text =
-        fmt::format(kDotProducts, fmt::arg("threads", threads_), fmt::arg("lanes", form.lanes),
-                    fmt::arg("chains", kChains), fmt::arg("steps", kSteps), fmt::arg("group", form.group),
-                    fmt::arg("a", to_string(form.a)), fmt::arg("b", to_string(form.b)),
-                    fmt::arg("result", to_string(form.result)), fmt::arg("zero", zero_of(form.result)));
+        text_of(kDotProducts, form.result, form.lanes, fmt::arg("steps", kSteps), fmt::arg("group", form.group),
+                fmt::arg("a", to_string(form.a)), fmt::arg("b", to_string(form.b)));
     return operations(kChains * kSteps * form.lanes * form.group) /
            least_seconds(tensorized(parsed(text), {{"product", 2, form.name}}),
                          {Tensor::empty({form.group}, form.a), Tensor::empty({form.lanes, form.group}, form.b)});

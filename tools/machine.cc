@@ -101,11 +101,6 @@ void read_places(Machine& machine, const std::string& root) {
   }
 }
 
-template <class Number>
-void keep_least(std::optional<Number>& least, std::optional<Number> found) {
-  if (found && (!least || *found < *least)) least = found;
-}
-
 // A line is "QUOTA PERIOD" in microseconds, or "max PERIOD".
 std::optional<double> cpus_of_quota(const std::string& quota, const std::string& period) {
   const auto time = whole_number(quota), of = whole_number(period);
@@ -113,30 +108,59 @@ std::optional<double> cpus_of_quota(const std::string& quota, const std::string&
   return static_cast<double>(*time) / static_cast<double>(*of);
 }
 
+void keep_memory(Machine& machine, std::optional<int64_t> most, std::optional<int64_t> used, const char* file) {
+  if (!most || (machine.group_memory && *machine.group_memory <= *most)) return;
+  machine.group_memory = most, machine.group_memory_used = used, machine.memory_file = file;
+}
+void keep_cpus(Machine& machine, std::optional<double> cpus, const char* file) {
+  if (!cpus || (machine.group_cpus && *machine.group_cpus <= *cpus)) return;
+  machine.group_cpus = cpus, machine.cpus_file = file;
+}
+
 // Reads the limits of a folder of cgroup 2.
 void read_group(Machine& machine, const std::string& folder) {
   std::istringstream quota(line_of(folder + "/cpu.max"));
   std::string time, period;
   quota >> time >> period;
-  keep_least(machine.group_cpus, cpus_of_quota(time, period));
-  const auto most = number_in(folder + "/memory.max");
-  if (most && (!machine.group_memory || *most < *machine.group_memory))
-    machine.group_memory_used = number_in(folder + "/memory.current");
-  keep_least(machine.group_memory, most);
+  keep_cpus(machine, cpus_of_quota(time, period), "cpu.max");
+  keep_memory(machine, number_in(folder + "/memory.max"), number_in(folder + "/memory.current"), "memory.max");
+}
+// Reads those of a folder of cgroup 1, where each kind of limit has a hierarchy of its own. Without a limit the quota
+// is -1, and that of memory the largest number of pages.
+void read_cpu_group(Machine& machine, const std::string& folder) {
+  keep_cpus(machine, cpus_of_quota(line_of(folder + "/cpu.cfs_quota_us"), line_of(folder + "/cpu.cfs_period_us")),
+            "cpu.cfs_quota_us");
+}
+void read_memory_group(Machine& machine, const std::string& folder) {
+  constexpr int64_t kNoLimit = int64_t{1} << 60;
+  const auto most = number_in(folder + "/memory.limit_in_bytes");
+  if (most && *most < kNoLimit)
+    keep_memory(machine, most, number_in(folder + "/memory.usage_in_bytes"), "memory.limit_in_bytes");
 }
 
-// The path of a group of cgroup 2 stands behind "0::"; each folder above it limits it, too.
+// Reads the group and each one above it, which limits it, too. Inside of a container the path may be that of the host,
+// of which only the top is mounted.
+template <class Read>
+void read_upwards(Machine& machine, const std::string& base, std::string path, const Read& read) {
+  for (; path.size() > 1; path = path.substr(0, path.rfind('/'))) read(machine, base + path);
+  read(machine, base);
+}
+
+// Lines of /proc/self/cgroup are "0::/path" of cgroup 2 and "4:cpu,cpuacct:/path" of cgroup 1.
 void read_groups(Machine& machine, const std::string& root) {
   const std::string base = root + "/sys/fs/cgroup";
-  std::string path = value_in(root + "/proc/self/cgroup", "0::");
-  for (; path.size() > 1; path = path.substr(0, path.rfind('/'))) read_group(machine, base + path);
-  read_group(machine, base);
-  // cgroup 1 has a folder for each kind of limit.
-  keep_least(machine.group_cpus,
-             cpus_of_quota(line_of(base + "/cpu/cpu.cfs_quota_us"), line_of(base + "/cpu/cpu.cfs_period_us")));
-  const auto memory = number_in(base + "/memory/memory.limit_in_bytes");
-  constexpr int64_t kNoLimit = int64_t{1} << 60;
-  if (memory && *memory < kNoLimit) keep_least(machine.group_memory, memory);
+  std::map<std::string, std::string> paths;  // by the controller; that of cgroup 2 has none
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (controllers.empty()) paths[""] = path;
+    for (std::string_view controller : parts_of(controllers, ',')) paths[std::string(controller)] = path;
+  }
+  read_upwards(machine, base, paths[""], read_group);
+  read_upwards(machine, base + "/cpu", paths["cpu"], read_cpu_group);
+  read_upwards(machine, base + "/memory", paths["memory"], read_memory_group);
 }
 
 std::optional<int64_t> process_limit(decltype(RLIMIT_AS) resource) {
@@ -189,13 +213,14 @@ std::vector<std::string> problems_of(const Machine& machine) {
   if (machine.group_cpus && *machine.group_cpus < threads)
     problems.push_back(fmt::format(
         "the cgroup allows the time of {:.3g} processors, and {} threads run kernels: the system then stops them for "
-        "parts of each period; give --threads {}, or raise the quota (cpu.max)",
-        *machine.group_cpus, machine.usable.size(), std::max(1, static_cast<int>(*machine.group_cpus))));
+        "parts of each period; give --threads {}, or raise the quota ({})",
+        *machine.group_cpus, machine.usable.size(), std::max(1, static_cast<int>(*machine.group_cpus)),
+        machine.cpus_file));
   if (machine.group_memory && *machine.group_memory < kLeastMemory)
     problems.push_back(
         fmt::format("the cgroup allows {:.2f} GB of memory, and a compilation may need 1 GB: raise "
-                    "memory.max, or compile elsewhere and run the artifact with relaxc-run",
-                    static_cast<double>(*machine.group_memory) / kGigabyte));
+                    "{}, or compile elsewhere and run the artifact with relaxc-run",
+                    static_cast<double>(*machine.group_memory) / kGigabyte, machine.memory_file));
   if (machine.address_space && *machine.address_space < 4 * kLeastMemory)
     problems.push_back(
         fmt::format("ulimit -v allows {:.2f} GB of addresses; mapped models count, too: ulimit -v "

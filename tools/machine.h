@@ -19,7 +19,8 @@ struct Machine {
   // Limits of the process, and of the groups of processes that it is in (cgroup 1 and 2): the least one.
   std::optional<int64_t> address_space, stack, open_files;  // ulimit -v, -s in bytes, -n
   std::optional<int64_t> group_memory, group_memory_used;
-  std::optional<double> group_cpus;  // processors' worth of time
+  std::optional<double> group_cpus;                                // processors' worth of time
+  const char *cpus_file = "cpu.max", *memory_file = "memory.max";  // where these limits stand
 };
 
 // Reads /proc, /sys and /etc below `root`, which is a folder in tests, and asks the system for the rest.

@@ -254,7 +254,7 @@ std::string how_it_passed(const ReduceOptions& options) {
 
 int reduce(const ReduceOptions& options) {
   const InterruptScope interrupts;  // which lets Trials remove its folder
-  if (options.model.ends_with(".so") || is_text_path(options.model))
+  if (is_text_path(options.model))
     throw CLI::ValidationError("reduce takes an ONNX model; for texts there is relaxc opt --bisect");
   Trials trials(options);
   ModelCase original = read_case(options);

@@ -31,15 +31,9 @@ struct RunnerOptions {
   bool profile = false;
 };
 
-Program load(const RunnerOptions& options) {
-  if (!is_artifact(options.artifact))
-    fail({}, "'{}' is not an artifact; 'relaxc compile' makes one of a model", options.artifact);
-  return Program::load(options.artifact);
-}
-
 int run(const RunnerOptions& options) {
   check_output_folder(options.results.output_dir, options.inputs.files());
-  const Program program = load(options);
+  const Program program = Program::load(options.artifact);
   const vm::Function& function = program.function(options.function);
   Session session(program, {.threads = options.threads});
   const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
@@ -53,7 +47,7 @@ int run(const RunnerOptions& options) {
 
 int bench(const RunnerOptions& options) {
   const double start = now_ms();
-  const Program program = load(options);
+  const Program program = Program::load(options.artifact);
   const double load_s = (now_ms() - start) / 1000;
   const vm::Function& function = program.function(options.function);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
@@ -116,7 +110,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--function", options->function, "the function that is run");
   command->footer("Example: relaxc-run generate model.so --tokens 1,2,3 --count 20");
   command->callback([options, generation, &exit_code] {
-    const Program program = load(*options);
+    const Program program = Program::load(options->artifact);
     generate(program, program.function(options->function), *generation);
     exit_code = kRight;
   });
@@ -137,6 +131,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
 
 int run_command(int argc, char** argv) {
   CLI::App app{"relaxc-run runs artifacts that relaxc has compiled.", "relaxc-run"};
+  app.set_help_flag("-h,--help", "print this help");
   app.footer(
       "Example: relaxc-run run model.so --dim batch=4\n"
       "Exit codes: 0 right, 1 invalid input, 2 wrong usage.\n"

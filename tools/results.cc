@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "support/file_kind.h"
 #include "support/joined.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
@@ -38,6 +39,7 @@ std::vector<std::string> labels_of(const ResultOptions& options) {
   if (options.labels.empty()) return {};
   std::ifstream file(options.labels, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
+  expect_text(options.labels, text, "a file with the name of a class on each line");
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // that editors put before UTF-8
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   std::vector<std::string> labels;

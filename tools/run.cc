@@ -56,7 +56,7 @@ struct Results {
   std::vector<NamedValue> values;
 };
 Results results_of(const RunOptions& options, const CompileSettings& settings) {
-  Program program = load_cached(options.model, settings, options.cache.get(options.compiler, options.model)).program;
+  Program program = options.cache.load(options.model, settings, options.compiler).program;
   progress_line().end();
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);

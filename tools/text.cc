@@ -20,7 +20,7 @@ struct TextOptions {
   std::string file, other, constants, dialect = "0.23";
   bool in_place = false;
   std::optional<int64_t> inline_elements;
-  std::vector<std::string> plugins;
+  std::vector<std::string> plugins, kernels;
   CompileSettings settings() const {
     CompileSettings result;
     result.tables = load_plugins(plugins);
@@ -70,41 +70,54 @@ IRModule programs_in(const std::vector<KernelRule>& rules) {
   return result;
 }
 
+// Returns the kernels of a file of --kernels, text or library. Its schedules are read, too.
+std::vector<KernelRule> kernels_of(const std::string& file, const TextOptions& options) {
+  CompilerOptions compiler;
+  compiler.kernels = {file};
+  compiler.plugins = options.plugins;
+  const CompileSettings settings = compiler.get("");
+  return settings.kernels ? *settings.kernels : std::vector<KernelRule>();
+}
+
+// Adds what the work throws to the problems.
+template <class Work>
+void collect(Diagnostics& problems, const Work& work) {
+  try {
+    work();
+  } catch (const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);
+  }
+}
+
+void check_ranges(const IRModule& module, Diagnostics& problems) {
+  for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
+    if (!problems.has_errors()) verify_ranges(module, wanted, problems);
+  }
+}
+
 int check(const TextOptions& options) {
   // The functions that could be read are verified too, in spite of errors elsewhere.
   Diagnostics problems;
   const CompileSettings settings = options.settings();
   IRModule module = read_module(options.file, settings, problems);
   verify(module, tables_of(settings).ops(), problems);
-  for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
-    if (!problems.has_errors()) verify_ranges(module, wanted, problems);
-  }
-  std::string rules;
-  IRModule programs = module;
-  try {
-    std::vector<KernelRule> kernels;
+  check_ranges(module, problems);
+  std::vector<KernelRule> rules;
+  collect(problems, [&] {
     if (!problems.has_errors() && options.file.ends_with(".py"))
-      kernels = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops(), nullptr, &problems);
-    if (!kernels.empty()) rules = fmt::format(", {} kernels and patterns", kernels.size());
-    IRModule own = programs_in(kernels);
-    for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
-      if (!problems.has_errors()) verify_ranges(own, wanted, problems);
-    }
-    programs.functions.merge(own.functions);
-  } catch (const CompileError& error) {
-    for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);
-  }
-  for (const auto& [name, program] : programs_of(programs)) {
-    try {
-      check_annotations(program);
-    } catch (const CompileError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);
-    }
-  }
+      rules = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops(), nullptr, &problems);
+  });
+  for (const std::string& file : options.kernels)
+    collect(problems, [&] { std::ranges::move(kernels_of(file, options), std::back_inserter(rules)); });
+  IRModule kernels = programs_in(rules), programs = module;
+  check_ranges(kernels, problems);
+  programs.functions.merge(kernels.functions);
+  for (const auto& [_, program] : programs_of(programs)) collect(problems, [&] { check_annotations(program); });
   problems.throw_if_errors();
   for (const Diagnostic& warning : problems.all()) print_error("{}", to_string(warning));
-  std::string warnings = problems.all().empty() ? "" : fmt::format(", {} warnings", problems.all().size());
-  print_message("{}: {} functions{}, no errors{}\n", options.file, module.functions.size(), rules, warnings);
+  const std::string found = rules.empty() ? "" : fmt::format(", {} kernels and patterns", rules.size());
+  const std::string warnings = problems.all().empty() ? "" : ", " + counted(problems.all().size(), "warning");
+  print_message("{}: {}{}, no errors{}\n", options.file, counted(module.functions.size(), "function"), found, warnings);
   return kRight;
 }
 
@@ -144,6 +157,11 @@ void add_text(CLI::App& app, int& exit_code) {
 
   CLI::App* checker = app.add_subcommand("check", "read and verify a module, and report every error");
   checker->add_option("file", options->file, "the file")->required();
+  checker
+      ->add_option("--kernels", options->kernels,
+                   "a file of kernels and schedules, or a library of C kernels (.so), that is checked too, repeatable")
+      ->check(CLI::ExistingFile)
+      ->allow_extra_args(false);
   add_plugins(*checker, options->plugins);
   checker->footer("Example: relaxc check module.py");
   checker->callback([options, &exit_code] { exit_code = check(*options); });

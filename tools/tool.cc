@@ -15,6 +15,7 @@
 #include "passes/precision.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/whole_number.h"
@@ -304,11 +305,16 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
       continue;
     }
     const std::string text = read_text(file);
+    const size_t before = rules.size() + notes.size() + result.schedules.size();
+    expect_text(file, text, "kernels or schedules as text, or a library of C kernels");
     bool has_schedules = file != model_file || has_schedule_rules(text);
     if (has_schedules) std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
     std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of
     std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused, &warnings),
                       std::back_inserter(rules));
+    const bool has_found = rules.size() + notes.size() + result.schedules.size() > before;
+    if (file != model_file && !has_found)
+      fail(span_of_file(file), "neither a kernel nor a schedule stands in it (docs/own-kernels.md, docs/schedules.md)");
   }
   check_names(rules);
   for (const std::string& note : notes) print_note("{}\n", note);
@@ -416,13 +422,16 @@ namespace {
 // counts can be compared.
 std::vector<vm::Value> read_numbered(const std::string& folder, const char* prefix,
                                      const std::vector<vm::ValueInfo>& values) {
-  if (!std::filesystem::is_directory(folder)) fail({}, "the folder '{}' does not exist", folder);
+  if (!std::filesystem::exists(folder)) fail({}, "the folder '{}' does not exist", folder);
+  if (!std::filesystem::is_directory(folder))
+    fail({}, "'{0}' is not a folder; expected one with {1}_0.pb, {1}_1.pb, ...", folder, prefix);
   std::vector<vm::Value> result;
   for (size_t i = 0; i <= values.size(); ++i) {
     std::string path = fmt::format("{}/{}_{}.pb", folder, prefix, i);
     if (!std::filesystem::exists(path)) break;
     result.push_back(read_value_pb(path, i < values.size() ? values[i] : vm::ValueInfo{}));
   }
+  if (result.empty() && !values.empty()) fail({}, "the folder '{}' has no {}_0.pb", folder, prefix);
   return result;
 }
 

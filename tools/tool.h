@@ -52,6 +52,8 @@ struct CacheOptions {
   bool off = false;
   void add_to(CLI::App& app);
   ArtifactCache get(const CompilerOptions& compiler, const std::string& model) const;
+  // Loads the model's artifact from the cache, or compiles the model. -v tells which of the two, and why.
+  CachedProgram load(const std::string& model, const CompileSettings& settings, const CompilerOptions& compiler) const;
 };
 
 // Adds --plugin, which all subcommands have.

@@ -44,7 +44,7 @@ ViewFunction view_of_function(const vm::Executable& executable, const vm::Functi
   }
   for (const WalkedTensor& tensor : walked.tensors) {
     if (!tensor.is_result) continue;
-    ViewNode node{ViewNode::Kind::kResult, "result", tensor.type, ""};
+    ViewNode node{ViewNode::Kind::kResult, tensor.result_name.empty() ? "result" : tensor.result_name, tensor.type, ""};
     add_edge(node, static_cast<size_t>(&tensor - walked.tensors.data()));
     view.nodes.push_back(std::move(node));
   }

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "codegen/target.h"
+#include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
@@ -144,14 +145,20 @@ class FunctionViewer {
 
   ViewFunction run(const std::string& name, const Function& function) {
     result_.name = name;
-    for (const VarRef& param : function.params) {
+    const auto inputs = names_in_attr(function, attr_names::kInputNames);
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const VarRef& param = function.params[i];
       if (param.type().is<PrimType>()) continue;
-      add({ViewNode::Kind::kInput, param->name, short_type(param.type()), ""}, {param.get()});
+      add({ViewNode::Kind::kInput, i < inputs.size() ? inputs[i] : param->name, short_type(param.type()), ""},
+          {param.get()});
     }
     for_each_binding(function.body, [&](const Binding& binding) { add_binding(binding); });
     const Expr& body = function.body.as<SeqExpr>()->body;
     const Tuple* tuple = body.as<Tuple>();
-    for (const Expr& value : tuple ? tuple->items : std::vector<Expr>{body}) add_result(value);
+    const std::vector<Expr> results = tuple ? tuple->items : std::vector<Expr>{body};
+    const auto outputs = names_in_attr(function, attr_names::kOutputNames);
+    for (size_t i = 0; i < results.size(); ++i)
+      add_result(results[i], outputs.size() == results.size() ? outputs[i] : "");
     return std::move(result_);
   }
 
@@ -161,9 +168,19 @@ class FunctionViewer {
     for (const NodeHeader* var : vars) makers_[var] = {result_.nodes.size() - 1};
     return result_.nodes.size() - 1;
   }
-  void add_result(const Expr& value) {
+  // Returns the names of a model's inputs or outputs; none for a text.
+  static std::vector<std::string> names_in_attr(const Function& function, const char* attr) {
+    std::vector<std::string> names;
+    if (const AttrValue* shown = function.attrs.find(attr)) from_attr(*shown, names);
+    return names;
+  }
+  void add_result(const Expr& value, const std::string& name) {
     const Var* var = value.as<Var>();
-    ViewNode node{ViewNode::Kind::kResult, var ? var->name : "result", short_type(value.type()), ""};
+    ViewNode node{ViewNode::Kind::kResult,
+                  !name.empty() ? name
+                  : var         ? var->name
+                                : "result",
+                  short_type(value.type()), ""};
     node.inputs = makers_of(vars_in(value));
     add(std::move(node), {});
   }

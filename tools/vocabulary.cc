@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/lists.h"
 #include "support/printable.h"
 
@@ -30,11 +31,20 @@ std::string without_escapes(std::string_view line, const Span& span) {
   return text;
 }
 
+std::string first_bytes(std::ifstream& file) {
+  std::string bytes(1000, '\0');
+  bytes.resize(static_cast<size_t>(file.read(bytes.data(), std::ssize(bytes)).gcount()));
+  file.clear();
+  file.seekg(0);
+  return bytes;
+}
+
 }  // namespace
 
 Vocabulary Vocabulary::read_lines(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) fail({}, "cannot read the vocabulary '{}'", printable(path));
+  expect_text(path, first_bytes(file), "a vocabulary, with a token in each line");
   std::vector<std::string> tokens;
   std::map<std::string, size_t> known;
   for (std::string line; std::getline(file, line);) {

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/printable.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -140,6 +141,8 @@ class ArtifactReader {
       : name_(name), file_(std::move(file)), bytes_(file_->bytes()) {}
 
   void check(ArtifactOptions options) {
+    if (bytes_.empty()) fail(place(), "the file is empty; {}", kRecompile);
+    check_kind();
     if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
     std::memcpy(&footer_, bytes_.data() + bytes_.size() - sizeof(Footer), sizeof(Footer));
     if (footer_.magic != kMagic) damaged("the footer is missing: it is not an artifact of relaxc, or it was cut off");
@@ -173,6 +176,15 @@ class ArtifactReader {
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
   Span place() const { return span_of_file(name_); }
+
+  // A file of another kind gets a message about that kind, not about a damaged artifact.
+  void check_kind() const {
+    auto content = recognized_content({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
+    if (!content || content->kind == ContentKind::kLibrary) return;
+    const bool is_source = content->kind == ContentKind::kModel || content->kind == ContentKind::kText;
+    if (is_source) content->remedy = "'relaxc compile' makes an artifact of a model or a module as text";
+    fail(place(), "not an artifact: {}", to_string(*content));
+  }
 
   template <class... Args>
   [[noreturn]] void damaged(FormatString<Args...> pattern, const Args&... args) const {

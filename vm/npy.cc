@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
@@ -252,10 +253,16 @@ std::string wide_cells(const Tensor& strings, size_t& width) {
   return data;
 }
 
+[[noreturn]] void refuse_kind(const std::string& path, std::string_view content) {
+  const auto found = recognized_content(content);
+  if (content.empty() || !found || found->what.ends_with("(.npy)")) throw_runtime_error("{}: not a .npy file", path);
+  throw_runtime_error("{}: not a .npy file: it is {}", path, std::string(found->what));
+}
+
 // Returns the header of a file that begins with this content, and where its data begin.
 Header read_header(const std::string& path, std::string_view content, size_t& data_begin) {
   auto number = [&](size_t offset) { return static_cast<size_t>(static_cast<unsigned char>(content[offset])); };
-  if (content.size() < 12 || !content.starts_with(kMagic)) throw_runtime_error("{}: not a .npy file", path);
+  if (content.size() < 12 || !content.starts_with(kMagic)) refuse_kind(path, content);
   const size_t version = number(6);
   if (version < 1 || version > 3) throw_runtime_error("{}: .npy version {} is unknown, expected 1 to 3", path, version);
   size_t header_size = number(8) | number(9) << 8;

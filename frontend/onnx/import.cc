@@ -98,9 +98,6 @@ static IRModule import_as(const char* name, const std::shared_ptr<const ModelFil
   // These keep the names for the graph.
   for (const char* kept : {"main", kOfOtherSizes}) context.kernels.functions.emplace(kept, tuple({}));
   const onnx::ModelProto& model = file->proto();
-  bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
-  if (empty_message) fail(place(context), "not an ONNX model");
-  if (!model.has_graph()) fail(place(context), "the model has no graph");
   read_opsets(context);
   for (const OnnxConverter& converter : options.converters) {
     auto is_known = [&](const OnnxOperator& op) {

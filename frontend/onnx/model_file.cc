@@ -12,6 +12,7 @@
 
 #include "ir/text/lexer.h"
 #include "support/checked_math.h"
+#include "support/file_kind.h"
 #include "support/joined.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
@@ -293,38 +294,6 @@ Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
   return tensor;
 }
 
-// Formats of files that people take for models, told by their first bytes.
-struct OtherFormat {
-  size_t offset;
-  std::string_view bytes;
-  const char* what;
-};
-static constexpr OtherFormat kOtherFormats[] = {
-    {0, "version https://git-lfs", "a pointer of Git LFS in place of the file; run `git lfs pull`"},
-    {0, "PK\x03\x04", "a zip archive, such as a PyTorch checkpoint; export the model with torch.onnx.export"},
-    {0, "\x80\x02", "a Python pickle, such as a PyTorch checkpoint; export the model with torch.onnx.export"},
-    {0, "\x80\x04\x95", "a Python pickle; export the model it holds, as skl2onnx does for scikit-learn"},
-    {0, "\x89HDF", "an HDF5 file, such as a Keras model; convert it with tf2onnx"},
-    {4, "TFL3", "a TensorFlow Lite model; convert it with `python -m tf2onnx.convert --tflite`"},
-    {0,
-     "\x7f"
-     "ELF",
-     "a shared object; an artifact is compiled already: run it, or load it"},
-    {0, "GGUF", "a GGUF file; export the model that it was made from"},
-    {0, "\x1f\x8b", "compressed with gzip; unpack it first"},
-    {0, "<!DOCTYPE", "an HTML page, as a failed download leaves it; download the model again"},
-    {0, "<!doctype", "an HTML page, as a failed download leaves it; download the model again"},
-    {0, "<html", "an HTML page, as a failed download leaves it; download the model again"},
-};
-// Returns "" for bytes that no row describes.
-static std::string other_format(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (const OtherFormat& row : kOtherFormats) {
-    if (text.size() > row.offset && text.substr(row.offset).starts_with(row.bytes)) return row.what;
-  }
-  return "";
-}
-
 void ModelFile::parse(std::span<const std::byte> bytes) {
   Span span = span_of_file(name_);
   if (bytes.empty()) fail(span, "the file is empty");
@@ -341,9 +310,15 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
     parsed = proto_.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   }
   if (parsed && proto_.has_graph()) return;
-  const std::string other = other_format(bytes);  // some formats can be read as messages of unknown fields
-  if (!other.empty()) fail(span, "not an ONNX model: it is {}", other);
+  // Some formats can be read as messages of unknown fields.
+  const auto content = recognized_content({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const bool is_module = content && content->kind == ContentKind::kText && name_.ends_with(".py");
+  if (is_module) fail(span, "not an ONNX model: it is a module as text, which is not taken here");
+  if (content && content->kind != ContentKind::kModel) fail(span, "not an ONNX model: {}", to_string(*content));
   if (!parsed) fail(span, "not an ONNX model, or a truncated one");
+  const bool has_no_field = proto_.ir_version() == 0 && proto_.opset_import_size() == 0;
+  if (has_no_field) fail(span, "not an ONNX model");
+  fail(span, "the model has no graph; a tensor or a sequence of ONNX (.pb) is an input of a model");
 }
 
 std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const ImportLimits& limits) {

@@ -29,6 +29,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   if (!is_none(line.annotation))
     result_type = scalar_type(*line.annotation, "a scalar type or None").as<PrimType>()->dtype;
   cells_.clear();
+  bound_scalars_.clear();
+  loop_starts_.clear();
   reducers_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
@@ -86,6 +88,13 @@ void Parser::append(std::vector<Stmt> stmts) { out_->insert(out_->end(), stmts.b
 Stmt Parser::body(const Lines& lines) {
   NameScope scope(scopes_);
   return seq(stmts(lines));
+}
+
+Stmt Parser::loop_body(const Lines& lines) {
+  loop_starts_.push_back(++scalar_time_);
+  Stmt result = body(lines);
+  loop_starts_.pop_back();
+  return result;
 }
 
 std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
@@ -158,6 +167,10 @@ void Parser::body_starts() { blocks_.back()->at_head = false; }
 void Parser::augmented_line(const Line& line) {
   body_starts();
   std::optional<BinaryOp> op = operator_of(line.text);
+  const Entity* entity = is_name(*line.target) ? lookup(line.target->text) : nullptr;
+  if (entity && entity->form != Entity::Form::kCell && named_buffer(*line.target))
+    fail({*line.target, {}, "name one of its elements"}, "'{}' is a buffer, and '{}=' changes a number",
+         line.target->text, line.text);
   Value a = eval(*line.target), b = eval(*line.value);
   auto is_float = [](const Value& value) {
     const PrimType* type = value.expr.type().as<PrimType>();
@@ -181,7 +194,7 @@ void Parser::tir_condition(const Line& line) {
   // The statements below are read even when the condition is wrong.
   std::optional<Expr> test;
   guarded([&] { test = truth(*line.value); });
-  Stmt inner = body(line.body);
+  Stmt inner = is_if ? body(line.body) : loop_body(line.body);
   std::optional<Stmt> else_body;
   if (!line.otherwise.empty()) else_body = body(line.otherwise);
   if (!test) throw Failed();

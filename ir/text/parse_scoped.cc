@@ -144,6 +144,7 @@ void Parser::tir_for(const Line& line) {
   for (const auto& [var, range, target] : loops.heads) {
     if (!loops.step) loops_.insert_or_assign(var.get(), range);
     define(var->name, var);
+    bound_scalars_.insert_or_assign(var.get(), BoundScalar{line.line, scalar_time_ + 1});  // by its own loop
     blocks_.back()->loops.push_back(var);
     if (takes_several(*target, line)) starred[target].push_back(var);
   }
@@ -154,7 +155,7 @@ void Parser::tir_for(const Line& line) {
   }
   if (!sound) poison(line.target);
   Temporarily depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
-  Stmt inner = body(line.body);
+  Stmt inner = loop_body(line.body);
   std::vector<VarRef>& open = blocks_.back()->loops;
   open.erase(open.end() - std::ssize(loops.heads), open.end());
   if (!sound) throw Failed();

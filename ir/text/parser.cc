@@ -428,6 +428,7 @@ Expr Parser::name(const Syntax& at) {
   if (entity && entity->form == Entity::Form::kThread)
     fail(at, "'{}' is a thread axis that is not launched here; T.launch_thread gives it a value", at.text);
   if (entity && !entity->expr) throw Failed();  // reported where it was defined
+  if (entity && !in_graph_) read_scalar(at, *entity->expr);
   if (entity) return *entity->expr;
   const PythonArray* made = in_graph_ ? find_value(arrays_, at.text) : nullptr;
   if (made && callee_path(*made->value) == "R.const") {  // w = relax.const(np.ones(4)) above

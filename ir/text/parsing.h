@@ -350,6 +350,7 @@ class Parser {
   void program_params(const Line& line);
   Stmt below_root(std::vector<Stmt> body, Block root, const Line& line);
   Stmt body(const Lines& lines);
+  Stmt loop_body(const Lines& lines);
   std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
   void append(std::vector<Stmt> stmts);
   void tir_line(const Lines& lines, size_t& index);
@@ -381,6 +382,10 @@ class Parser {
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask = nullptr);
   // Binds the name to the value for the rest of the block, or assigns to it where the dialect has assignment.
   void assign_scalar(const Syntax& target, const Value& value, const Type& type, const Place& at);
+
+  // ---- parse_scalars.cc
+  void bind_scalar(const Syntax& target, const Value& value, const Type& type, const Place& at);
+  void read_scalar(const Syntax& at, const Expr& var);
   void declare_cell(const Syntax& target, DType dtype);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
 
@@ -546,6 +551,15 @@ class Parser {
   std::deque<Expr> slices_;                                     // of tuples of te's indices: i[:-1]
   bool mutable_scalars_ = false;                                // the dialect in which `x = e` assigns
   std::set<std::string, std::less<>> cells_;                    // names that are assigned more than once in it
+  // A name that is bound to a value. Its reads and bindings, and the loops around, have numbers in the text's order.
+  struct BoundScalar {
+    uint32_t line;
+    size_t bound_at, last_read = 0;
+    std::optional<uint32_t> hidden_in = {};  // the line in an inner block that binds the name, too
+  };
+  std::unordered_map<const NodeHeader*, BoundScalar> bound_scalars_;
+  std::vector<size_t> loop_starts_;
+  size_t scalar_time_ = 0;
   std::vector<BlockState*> blocks_;
   std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;

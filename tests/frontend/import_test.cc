@@ -170,12 +170,14 @@ TEST_CASE("files of other formats are named with what to do", "[frontend]") {
                             {"\x1f\x8b\x08\x00"sv, "gzip"},
                             {"<!DOCTYPE html><html></html>"sv, "an HTML page"},
                             {"<html></html>"sv, "an HTML page"},
+                            {"a model"sv, "text; the name of a module as text ends in .py"},
+                            {"\x93NUMPY\x01\x00"sv, "an array of NumPy"},
                             {"GGUF\x03\x00\x00\x00"sv, "a GGUF file"}}) {
     INFO(what);
     CHECK(error_of(text).find("not an ONNX model: it is ") != std::string::npos);
     CHECK(error_of(text).find(what) != std::string::npos);
   }
-  CHECK(error_of("a model"sv).find("not an ONNX model, or a truncated one") != std::string::npos);
+  CHECK(error_of("\x08\x07\x12"sv).find("not an ONNX model, or a truncated one") != std::string::npos);
 }
 
 TEST_CASE("graphs are nested as deep as the limit allows", "[frontend]") {

@@ -292,11 +292,38 @@ TEST_CASE("a model that was changed compiles only what is new", "[tools]") {
 TEST_CASE("kernels are kept up to a limit", "[tools]") {
   CachedModels it;
   const std::string key = "key";
-  codegen::kernel_files(it.cache.folder, 1000)->keep(key, std::string(100, 'a'));
-  CHECK(codegen::kernel_files(it.cache.folder, 1000)->find(key) == std::string(100, 'a'));
-  CHECK_FALSE(codegen::kernel_files(it.cache.folder, 1000)->find("another"));
-  codegen::kernel_files(it.cache.folder, 1000)->keep("large", std::string(2000, 'a'));
-  CHECK_FALSE(codegen::kernel_files(it.cache.folder, 1000)->find("large"));
+  auto store = [&] { return codegen::kernel_files({it.cache.folder, 1000, 3}); };
+  store()->keep(key, std::string(100, 'a'));
+  CHECK(store()->find(key) == std::string(100, 'a'));
+  CHECK_FALSE(store()->find("another"));
+  store()->keep("large", std::string(2000, 'a'));
+  CHECK_FALSE(store()->find("large"));
+  for (int i = 0; i < 5; ++i) store()->keep(fmt::format("{}", i), "small");
+  CHECK(cached_kernels(it.cache.folder).files == 3);
+  CHECK(store()->find("4"));
+  CHECK_FALSE(store()->find("0"));
+}
+
+TEST_CASE("-v tells what came from the cache, and why something did not", "[tools]") {
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
+  auto told = [&](std::vector<std::string> words, const std::string& command = "run") {
+    words.insert(words.begin(), {command, model, "-v", "--cache", it.cache.folder});
+    return run_relaxc(words).err;
+  };
+  CHECK(contains(told({}), "model.onnx was compiled, because the model was not compiled before"));
+  const std::string hit = told({});
+  INFO(hit);
+  CHECK(contains(hit, "model.onnx is in the cache: " + it.cache.folder + "/"));
+  CHECK(contains(hit, ".so (0.0 MB, compiled 0 min ago)"));
+  CHECK(contains(told({"-O", "1"}),
+                 ".so, which is of other contents of the model, other settings or another build of relaxc"));
+  CHECK(contains(told({"--interpret"}), "was compiled, because the interpreter runs the kernels"));
+  CHECK(contains(told({"--no-cache"}), "was compiled, because no cache is used"));
+  CHECK(contains(told({"-o", it.folder.at("model.so")}, "compile"), "0 are new"));
+  for (const CachedArtifact& artifact : cached_artifacts(it.cache.folder)) fs::remove(artifact.path);
+  CHECK(contains(told({}), "was compiled, because the artifact was removed, or files beside the model have changed"));
+  CHECK(contains(run_relaxc({"cache", "--cache", it.cache.folder}).out, "of at most 16384 files of kernels, "));
 }
 
 TEST_CASE("a folder that others may write to is not used", "[tools]") {
@@ -335,15 +362,15 @@ TEST_CASE("relaxc cache lists and clears what run and bench keep", "[tools]") {
       contains(run_relaxc({"bench", model, "--cache", cache, "--runs", "3", "--no-cache"}).out, "from the cache"));
   const std::string listed = run_relaxc({"cache", "--cache", cache}).out;
   CHECK(contains(listed, model));
-  CHECK(contains(listed, ": 1 artifacts"));
+  CHECK(contains(listed, ": 1 artifact, "));
   const std::string kept = it.cache.folder + "/mine.txt";
   std::ofstream(kept) << "mine";
-  CHECK(contains(run_relaxc({"cache", "clear", "--cache", cache}).out, ": 1 artifacts"));
+  CHECK(contains(run_relaxc({"cache", "clear", "--cache", cache}).out, ": 1 artifact of "));
   CHECK(it.count() == 0);
   CHECK(fs::exists(kept));
   setenv("RELAXC_CACHE", it.folder.at("stated").c_str(), 1);
   REQUIRE(run_relaxc({"run", model}).exit_code == 0);
-  CHECK(contains(run_relaxc({"cache"}).out, it.folder.at("stated") + ": 1 artifacts"));
+  CHECK(contains(run_relaxc({"cache"}).out, it.folder.at("stated") + ": 1 artifact, "));
   setenv("RELAXC_CACHE", "", 1);
   CHECK(contains(run_relaxc({"cache"}).err, "there is no cache"));
 }

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -80,6 +82,31 @@ TEST_CASE("--version does not hide what else is wrong", "[tools]") {
     CHECK(contains(flag.err, "has no flag '--foo'"));
     CHECK(flag.out.empty());
     CHECK(test::run_program({tool, "--version", "run", "model.so"}, 60).exit_code == 2);
+  }
+}
+
+TEST_CASE("wrong usage names the program, and what is missing or unknown", "[tools]") {
+  for (const char* tool : {RELAXC_TOOL, RELAXC_RUN}) {
+    const std::string name = std::filesystem::path(tool).filename().string();
+    auto message = [&](std::vector<std::string> words) {
+      words.insert(words.begin(), tool);
+      const Outcome outcome = test::run_program(words, 60);
+      CHECK(outcome.exit_code == 2);
+      return outcome.err;
+    };
+    CHECK(message({"bnech", "x", "-o", "y"}) == fmt::format("error: {0} has no command 'bnech'; did you mean 'bench'?\n"
+                                                            "  note: {0} --help lists the commands\n",
+                                                            name));
+    CHECK(message({"help", "nothing"}) == fmt::format("error: {0} has no command 'nothing'\n"
+                                                      "  note: {0} --help lists the commands\n",
+                                                      name));
+    CHECK(message({"run", "x.so", "-x"}) == fmt::format("error: {0} run has no flag '-x'\n"
+                                                        "  note: {0} run --help lists its flags\n",
+                                                        name));
+    CHECK(message({"run", "x.so", "--output-dir"}).starts_with("error: --output-dir needs a value\n"));
+    CHECK(message({"run", "x.so", "--color", "red"})
+              .starts_with("error: --color: 'red': expected auto or always or never\n"));
+    CHECK(message({"run"}).starts_with("error: "));
   }
 }
 

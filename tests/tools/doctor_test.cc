@@ -114,3 +114,29 @@ TEST_CASE("doctor knows which threads are near, and what limits them", "[tools]"
   fake.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   CHECK(fake.read().group_cpus == 0.5);
 }
+
+TEST_CASE("doctor knows the limits of cgroup 1", "[tools]") {
+  const FakeMachine fake;
+  fake.write("proc/self/cgroup", "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n");
+  const std::string cpu = "sys/fs/cgroup/cpu/", memory = "sys/fs/cgroup/memory/";
+  fake.write(cpu + "cpu.cfs_quota_us", "-1\n");
+  fake.write(cpu + "cpu.cfs_period_us", "100000\n");
+  fake.write(memory + "memory.limit_in_bytes", "9223372036854771712\n");
+  CHECK_FALSE(fake.read().group_cpus);
+  CHECK_FALSE(fake.read().group_memory);
+  CHECK(fake.problems().empty());
+  fake.write(cpu + "docker/abc/cpu.cfs_quota_us", "200000\n");
+  fake.write(cpu + "docker/abc/cpu.cfs_period_us", "100000\n");
+  fake.write(memory + "docker/memory.limit_in_bytes", "600000000\n");
+  fake.write(memory + "docker/memory.usage_in_bytes", "1000\n");
+  fake.write(memory + "docker/abc/memory.limit_in_bytes", "800000000\n");
+  CHECK(fake.read().group_cpus == 2);
+  CHECK(fake.read().group_memory == 600000000);
+  CHECK(fake.read().group_memory_used == 1000);
+  CHECK(contains(fake.problems(), "give --threads 2, or raise the quota (cpu.cfs_quota_us)"));
+  CHECK(contains(fake.problems(),
+                 "allows 0.60 GB of memory, and a compilation may need 1 GB: raise memory.limit_in_bytes"));
+  // In a container, the top of the hierarchy is the container's group.
+  fake.write(cpu + "cpu.cfs_quota_us", "100000\n");
+  CHECK(fake.read().group_cpus == 1);
+}

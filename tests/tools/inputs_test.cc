@@ -234,4 +234,35 @@ TEST_CASE("bench says what it measured, and compares with another file", "[tools
   CHECK(contains(text, " runs/s, "));
   CHECK(contains(text, "one.so against "));
   CHECK(contains(text, "ratio "));
+  CHECK(contains(text, "greatest difference of the results 0\n"));
+}
+
+TEST_CASE("bench refuses two versions with different results", "[tools]") {
+  test::Folder folder("versions");
+  const std::string module = folder.write("one.py", kOneInput);
+  std::string doubled = kOneInput;
+  doubled.replace(doubled.find("R.negative(x)"), 13, "R.negative(R.add(x, x))");
+  const std::vector<std::string> flags = {"bench", module, "--input", "x=[[1, 2, 3]]", "--runs", "3"};
+  auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), flags.begin(), flags.end());
+    return run_relaxc(more);
+  };
+  const Outcome other = run({"--compare", folder.write("two.py", doubled)});
+  INFO(other.out << other.err);
+  CHECK(other.exit_code == 1);
+  CHECK(contains(other.out, "greatest difference of the results 3\n"));
+  CHECK(contains(other.err, "wrong result against "));
+  CHECK(contains(other.err, "3 of 3 elements differ; worst at [0, 2]: got -3, expected -6, off by 3"));
+  CHECK(run({"--compare", folder.at("two.py"), "--rtol", "0.6"}).exit_code == 0);
+  const std::string kernels = folder.write("kernels.py", R"(@S.implements("negative")
+@T.prim_func
+def wrong(x: T.Buffer(("n", 3), "float32"), y: T.Buffer(("n", 3), "float32")):
+    for i, j in T.grid(n, 3):
+        y[i, j] = x[i, j] * T.float32(-1.5)
+)");
+  const Outcome with = run({"--kernels", kernels});
+  INFO(with.out << with.err);
+  CHECK(with.exit_code == 1);
+  CHECK(contains(with.err, "wrong result against the model without --kernels "));
+  CHECK(contains(run({"--kernels", kernels, "--json", "-"}).out, "\"greatest_difference\": 1.5"));
 }

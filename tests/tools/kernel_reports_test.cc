@@ -226,6 +226,34 @@ def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c
   CHECK(contains(Reports::tool({"run", model, "--dim", "n=3", "--kernels", file, "--threads", "1"}).err, expected));
 }
 
+TEST_CASE("check looks into the files of --kernels", "[tools]") {
+  Reports folder;
+  const std::string head =
+      "@S.implements(\"nn.relu\")\n@T.prim_func\n"
+      "def mine(x: T.Buffer((8,), \"float32\"), y: T.Buffer((8,), \"float32\")):\n"
+      "    for i in range(8):\n        with T.block(\"one\"):\n            v = T.axis.spatial(8, i)\n";
+  const std::string model = folder.write("m.py", R"(
+@R.function
+def main(x: R.Tensor((8,), "float32")):
+    return R.nn.relu(x)
+)");
+  auto checked = [&](const std::string& kernels) { return Reports::tool({"check", model, "--kernels", kernels}); };
+  const Outcome right = checked(folder.write("right.py", head + "            y[v] = x[v]\n"));
+  INFO(right.out << right.err);
+  CHECK(right.exit_code == 0);
+  CHECK(contains(right.out, "m.py: 1 function, 1 kernels and patterns, no errors"));
+  const Outcome wrong = checked(folder.write("wrong.py", head + "            y[v] = x[v + z]\n"));
+  CHECK(wrong.exit_code == 1);
+  CHECK(contains(wrong.err, "wrong.py:7:"));
+  CHECK(contains(checked(folder.write("far.py", head + "            y[v] = x[v + 8]\n")).err, "far.py:7:"));
+  const Outcome other = checked(folder.write("model.onnx", "\x08\x07\x12\x07pytorch"));
+  CHECK(other.exit_code == 1);
+  CHECK(contains(
+      other.err,
+      "model.onnx: error: expected kernels or schedules as text, or a library of C kernels; it is an ONNX model\n"));
+  CHECK(contains(checked(folder.write("none.py", "# none\n")).err, "neither a kernel nor a schedule stands in it"));
+}
+
 TEST_CASE("flags that reference data or a compiled file leave no room for are errors", "[tools]") {
   Reports folder;
   std::string module = folder.write("m.py", R"(

@@ -121,3 +121,16 @@ TEST_CASE("a text without a module says what it has instead", "[tools]") {
   CHECK(holds(note_of("def f(n):\n    A = te.placeholder((n,))\n    return te.compute((n,), lambda i: A[i])\n"),
               "call it below"));
 }
+
+TEST_CASE("where no types fit, the error says why", "[tools]") {
+  const test::Outcome outcome = relaxc_on(R"(
+@R.function
+def main(x: R.Tensor(dtype="float32"), w: R.Tensor((3, 2, 5, 5), "float32")):
+    return R.nn.conv2d(x, w), R.nn.max_pool1d(x, pool_size=[2])
+)",
+                                          {"compile", "FILE", "--emit=graph"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(holds(outcome.err, "the shape or dtype of 'x' is not known"));
+  CHECK(holds(outcome.err, "note: the types that were tried do not fit: "));
+}

@@ -449,7 +449,7 @@ def mine(x: T.Buffer(("n", 8), "float32"), y: T.Buffer(("n", 8), "float32")):
   Outcome wrong = checked("vj + 1");
   INFO(wrong.out << wrong.err);
   CHECK(contains(wrong.err, "k.py:7:31: warning: buffer 'x': index vj + 1 of dim 1 is 8 where j = 7 of [0, 8)"));
-  CHECK(contains(wrong.out, "1 kernels and patterns, no errors, 1 warnings"));
+  CHECK(contains(wrong.out, "1 kernels and patterns, no errors, 1 warning\n"));
   CHECK(checked("vj").err.empty());
 }
 

@@ -92,6 +92,7 @@ TEST_CASE("the page of a model has its kernels as groups of operators, and their
   CHECK(list_at(kernel, "inputs").size() == 1);
   CHECK(list_at(node_of(data, "softmax"), "operators").size() == 1);
   CHECK(node_of(data, "x").get_string("kind", "") == "input");
+  CHECK(node_of(data, "y").get_string("kind", "") == "result");  // the model's name
   const Attrs texts = test::texts_of_page(page);
   const Attrs& of_kernel = entries_at(texts, "fused_matmul_add_relu");
   CHECK(of_kernel.get_string("TensorIR", "").starts_with("@T.prim_func"));
@@ -111,7 +112,7 @@ TEST_CASE("the page of an artifact says what it lacks, and shows the calls", "[t
   CHECK(contains(kernel.get_string("place", ""), "/layer/Relu"));
   CHECK(list_at(kernel, "weights").size() == 2);
   CHECK(list_at(node_of(data, "softmax"), "inputs").size() == 1);
-  CHECK(list_at(node_of(data, "result"), "inputs").size() == 1);
+  CHECK(list_at(node_of(data, "y"), "inputs").size() == 1);
   CHECK(contains(entries_at(test::texts_of_page(page), "main").get_string("bytecode", ""), "call_kernel"));
 }
 

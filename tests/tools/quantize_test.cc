@@ -336,5 +336,8 @@ TEST_CASE("wrong uses of relaxc quantize are named", "[quantize]") {
   CHECK(contains(message({"--weights", "int8", "--skip", "Foo"}, 1), "--skip 'Foo'"));
   CHECK(contains(run_relaxc({"quantize", model, "-o", model, "--dynamic"}).err, "is the input and would be replaced"));
   CHECK(contains(run_relaxc({"quantize", kDigits + "/labels.npy", "-o", out, "--dynamic"}).err, "not an ONNX model"));
+  const std::string text = folder.write("module.py", "@R.function\n");
+  CHECK(contains(run_relaxc({"quantize", text, "-o", out, "--dynamic"}).err,
+                 "it is a module as text, which is not taken here"));
   CHECK(!std::filesystem::exists(out));
 }

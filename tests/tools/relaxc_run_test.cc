@@ -60,9 +60,23 @@ TEST_CASE("relaxc-run runs and describes artifacts as relaxc does", "[tools]") {
 
 TEST_CASE("relaxc-run says what it cannot do", "[tools]") {
   const Compiled it;
-  const Outcome module = runner({"run", it.module});
-  CHECK(module.exit_code == 1);
-  CHECK(contains(module.err, "is not an artifact; 'relaxc compile' makes one of a model"));
+  const std::string array = it.folder.write("x.npy", std::string("\x93NUMPY\x01\0", 8));
+  const std::string model = it.folder.write("model.onnx", "\x08\x07\x12\x07pytorch");
+  const std::string page = it.folder.write("page.so", "<!DOCTYPE html>"), empty = it.folder.write("empty", "");
+  for (const char* command : {"run", "bench", "inspect"}) {
+    auto refusal = [&](const std::string& file) {
+      const Outcome outcome = runner({command, file});
+      CHECK(outcome.exit_code == 1);
+      return outcome.err;
+    };
+    CHECK(contains(refusal(it.module), "not an artifact: it is text; 'relaxc compile' makes an artifact of"));
+    CHECK(contains(refusal(model), "not an artifact: it is an ONNX model; 'relaxc compile' makes an artifact of"));
+    CHECK(contains(refusal(array), "not an artifact: it is an array of NumPy (.npy); give it to a model as an input"));
+    CHECK(contains(refusal(page), "not an artifact: it is an HTML page, as a failed download leaves it"));
+    CHECK(contains(refusal(empty), "the file is empty"));
+    CHECK(contains(refusal(it.folder.path.string()), "not a regular file"));
+    CHECK(contains(refusal(it.folder.at("missing.so")), "No such file or directory"));
+  }
   CHECK(contains(runner({"run", it.artifact, "--input", "x=x.pb"}).err, "is a message of ONNX"));
   CHECK(contains(runner({"rnu"}).err, "relaxc-run has no command 'rnu'; did you mean 'run'?"));
   CHECK(runner({"bench", it.artifact, "--runs", "0"}).exit_code == 2);

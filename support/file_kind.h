@@ -1,0 +1,33 @@
+// Tells what a file holds by its first bytes, for messages about a file that stands in the place of another kind.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace relaxc {
+
+enum class ContentKind {
+  kModel,    // ONNX
+  kText,     // printable characters, such as a module
+  kLibrary,  // ELF: an artifact, a library of kernels, a program
+  kArray,    // .npy or .npz
+  kForeign,  // what relaxc reads nowhere
+};
+
+struct FileContent {
+  ContentKind kind;
+  std::string_view what;    // a noun: "an HTML page, as a failed download leaves it"
+  std::string_view remedy;  // where a model was expected, as text or as ONNX: "download it again"
+};
+
+// Returns what the bytes are, the first thousand of which are enough; nullopt where no kind is recognized.
+std::optional<FileContent> recognized_content(std::string_view bytes);
+
+// Returns "it is an HTML page, as a failed download leaves it; download it again".
+std::string to_string(const FileContent& content);
+
+// Throws a CompileError "x.npy: error: expected a vocabulary; it is an array of NumPy (.npy)" where the bytes of the
+// file are not text, or are a page in place of one. `expected` is a noun.
+void expect_text(const std::string& path, std::string_view bytes, std::string_view expected);
+
+}  // namespace relaxc
