@@ -5,8 +5,9 @@
 // A picture, an image of few channels, is read as it is, or where a product of bytes can be summed with its neighbours,
 // with a channel of zeros that makes four, "NCHW4c". Filters that do not fill the last block are padded where
 // little is wasted: the next convolution does not read the padding. A row of the window of such a picture gets as many
-// pixels as a tile of matrix registers has in a row, with zeros as weights, so that it is read in place. Groups whose channels fill half of a block become
-// one with zeros between them, so an infinite element makes NaNs in the other half, too.
+// pixels as a tile of matrix registers has in a row, with zeros as weights, so that it is read in place. Groups whose
+// channels fill half of a block become one with zeros between them, so an infinite element makes NaNs in the other
+// half, too.
 #include <numeric>
 
 #include "ops/attributes.h"
@@ -156,8 +157,8 @@ Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& 
           .has_dots = numbers == Numbers::kBytes ? q.target.has_int8_dot : q.target.has_bfloat16_dot};
 }
 
-// Returns how many zeros make the rows of the window of a picture, of four channels, as long as those of tiles. They are
-// multiplied with pixels beyond, which is exact for bytes alone: the product of infinity and zero is none.
+// Returns how many zeros make the rows of the window of a picture, of four channels, as long as those of tiles. They
+// are multiplied with pixels beyond, which is exact for bytes alone: the product of infinity and zero is none.
 int64_t zeros_for_tiles(const LayoutQuestion& q, const ConvAttrs<2>& attrs) {
   const int64_t window = constant_shape(q.op.type(1))->back(), pixels = kTileBytes / kPictureChannels;
   const auto width = as_int(known_shape(q.result)->back());
@@ -176,8 +177,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
                         plain.out_layout.value_or(plain.data_layout) == plain.data_layout;
   const auto numbers = numbers_of(data, weight, q.result);
   const bool is_constant = q.op.arg(1).is<Constant>();
-  if (!weight_dims || !data_dims || !result || !is_plain || !numbers ||
-      !(is_constant || gains_by_packing(*result)))
+  if (!weight_dims || !data_dims || !result || !is_plain || !numbers || !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
   const auto block =

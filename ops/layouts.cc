@@ -160,11 +160,11 @@ std::optional<LayoutOffer> layout_of_pad(const LayoutQuestion& q) {
 }
 
 std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionChannels& of) {
-  const bool has_tiles = of.dtype.bits == 8 ? target.has_int8_tiles
-                                            : of.dtype == DType::bfloat16() && target.has_bfloat16_tiles;
+  const bool has_tiles =
+      of.dtype.bits == 8 ? target.has_int8_tiles : of.dtype == DType::bfloat16() && target.has_bfloat16_tiles;
   const int64_t in_tile = kTileBytes / of.dtype.bytes();
-  const bool fills_tiles = of.groups == 1 && of.filters % in_tile == 0 &&
-                           (of.channels <= kPictureChannels || of.channels % in_tile == 0);
+  const bool fills_tiles =
+      of.groups == 1 && of.filters % in_tile == 0 && (of.channels <= kPictureChannels || of.channels % in_tile == 0);
   if (has_tiles && fills_tiles) return in_tile;
   const int64_t lanes = target.vector_lanes(kFloat32.bits);
   return lanes >= kFewestLanes ? std::optional(lanes) : std::nullopt;

@@ -165,8 +165,8 @@ class TilePlacement final : public Rewriter {
     const Expr start = nest.first(index), distance = cast_to(nest.row_distance(index), kInt64);
     const Expr place = cast_to(start, kInt64) + nest.loop(0) * distance + nest.place_in_row();
     if (!nest.facts(facts_).can_prove_equal(place, cast_to(index, kInt64)))
-      fail(nest.span(), "the nest does not access rows of a tile, evenly apart, in '{}', but its element {}", buffer->name,
-           print_expr(index));
+      fail(nest.span(), "the nest does not access rows of a tile, evenly apart, in '{}', but its element {}",
+           buffer->name, print_expr(index));
     Expr address = intrinsic(ops::kAddressOf, {load(buffer, {start})}, DType::handle());
     return {address, simplify(distance * buffer_type(buffer).dtype.bytes())};
   }

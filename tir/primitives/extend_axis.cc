@@ -63,8 +63,7 @@ void ExtendAxis::apply(Step& step) const {
   step.require_all(block, not_movable, not_complete_or_reduction, not_reorderable);
   const BufferStore* store = single_store(block);
   if (!store) step.refuse({block}, "block '{}' does not store one element", block);
-  if (axis < 0 || axis >= std::ssize(block->axes()))
-    step.refuse({block}, "block '{}' has no axis {}", block, axis);
+  if (axis < 0 || axis >= std::ssize(block->axes())) step.refuse({block}, "block '{}' has no axis {}", block, axis);
   const auto position = static_cast<size_t>(axis);
   const IterVar& extended = block->axes()[position];
   if (extended.kind != IterKind::kSpatial) step.refuse({block}, "axis '{}' is not spatial", extended.var);
@@ -83,7 +82,8 @@ void ExtendAxis::apply(Step& step) const {
   if (grows) step.require(other_uses(tree.root(), buffer), block);
   if (block->block->init) {
     step.require(unknown, block);
-    if (!grows) step.refuse({block}, "'{}' is a param, to which a block with an init stores without a condition", buffer);
+    if (!grows)
+      step.refuse({block}, "'{}' is a param, to which a block with an init stores without a condition", buffer);
   }
 
   Block& content = *block->block;

@@ -8,10 +8,10 @@ struct ExtendAxis {
   int64_t axis;
   int64_t extent;
 
-  static constexpr PrimitiveInfo kInfo{
-      "extend_axis",
-      "lets a block compute more than is read: a spatial axis gets a larger extent. A buffer of the program's grows with "
-      "it, by zeros where operands end; to a param only what was is stored"};
+  static constexpr PrimitiveInfo kInfo{"extend_axis",
+                                       "lets a block compute more than is read: a spatial axis gets a larger extent. A "
+                                       "buffer of the program's grows with "
+                                       "it, by zeros where operands end; to a param only what was is stored"};
   static constexpr auto fields() {
     return list(required<&ExtendAxis::block>("stores one element at its axes"),
                 required<&ExtendAxis::axis>("the position of the axis"),

@@ -5,8 +5,8 @@
 //
 // Tiles of sums stay in registers during the whole depth, then go through memory to the blocks that follow. Operands
 // are padded to whole tiles. The right one is constant and laid out when the program is compiled. The left one is read
-// where it lies if its rows are evenly apart there; else it is laid out in rows, for a block of them at a time, or before
-// all products.
+// where it lies if its rows are evenly apart there; else it is laid out in rows, for a block of them at a time, or
+// before all products.
 //
 // An image with a border is stored with it first, pixel after pixel. If as many results are computed in each row of
 // pixels as the image with its border has columns, all rows of the product are evenly apart, for each element of the
@@ -15,262 +15,22 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/op_names.h"
-#include "support/checked_math.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
-#include "tir/analysis/conditions.h"
 #include "tir/primitives/extend_axis.h"
 #include "tir/primitives/pad_einsum.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
-#include "tir/tile_forms.h"
+#include "tir/rules/tile_product.h"
 
 namespace relaxc {
 
 namespace {
 
-constexpr const char* kMatmul = "matmul";
-
-using Positions = std::vector<size_t>;
-
-// Axes of a block that become one. The first one is the outermost.
-struct MergedAxes {
-  Positions axes;
-  std::vector<Expr> extents;
-
-  void add(size_t position, const Expr& extent) {
-    axes.push_back(position);
-    extents.push_back(extent);
-  }
-  Expr extent() const {
-    Expr result = int_imm(1);
-    for (const Expr& each : extents) result = simplify(result * each);
-    return result;
-  }
-  Expr merged(const Exprs& at) const {
-    Expr result = int_imm(0);
-    for (size_t i = 0; i < axes.size(); ++i) result = result * extents[i] + at[axes[i]];
-    return result;
-  }
-};
-
 Exprs one_after_another(Exprs first, const Exprs& others) {
   first.insert(first.end(), others.begin(), others.end());
   return first;
-}
-
-// The windows of a stored image that are read where they lie.
-struct Windows {
-  // A dim of the image, and the axis of the results that runs along it.
-  struct Dim {
-    size_t axis;
-    int64_t results, stride;
-    int64_t last;    // the place in the image of the last element of the first window
-    int64_t pixels;  // of the image
-  };
-  Dim height, width;
-  // The results that are computed in a row of pixels, and the columns of the stored image.
-  int64_t results() const { return ceil_div(width.pixels, width.stride); }
-  int64_t columns() const { return results() * width.stride; }
-  // The rows of the image that so many rows of the product need.
-  int64_t image_rows(int64_t rows) const {
-    const int64_t last = (rows - 1) * width.stride + height.last / height.stride * columns() + width.last;
-    return std::max(last / columns() + 1, ceil_div(height.pixels, height.stride)) * height.stride;
-  }
-};
-
-struct TileProduct : Stage {
-  std::string op;
-  const TileForm* form;
-  Ref<BufferLoad> left, right;
-  MergedAxes rows, columns, depth;
-  // Spatial axes around the rows, which are one with these only where the extents inside of them are constant.
-  Positions batch = {};
-  // The left operand is an image in blocks of channels, with a border, and windows of it overlap: it is stored with the
-  // border, and all channels of a pixel side by side. So rows of the left operand are copies of long pieces, without
-  // conditions.
-  bool stores_image = false;
-  std::optional<Windows> windows = std::nullopt;  // of the stored image, where they can be read in place
-
-  std::optional<int64_t> num_rows() const { return as_int(rows.extent()); }
-  int64_t num_columns() const { return *as_int(columns.extent()); }
-  int64_t depth_of_sum() const { return *as_int(depth.extent()); }
-};
-
-bool is_symbolic(const Expr& extent) { return !as_int(extent); }
-
-// Takes the axes around a symbolic one out of the rows: the places of elements would be quotients by symbolic numbers.
-void set_batch_apart(TileProduct& product) {
-  const MergedAxes all = std::exchange(product.rows, {});
-  const auto last = std::ranges::find_if(all.extents.rbegin(), all.extents.rend(), is_symbolic);
-  const auto first_of_rows = static_cast<size_t>(all.extents.rend() - last);  // 0 or one behind it
-  for (size_t i = 0; i < all.axes.size(); ++i) {
-    const bool is_around = i + 1 < first_of_rows && !is_int(all.extents[i], 1);
-    if (is_around) product.batch.push_back(all.axes[i]);
-    if (!is_around) product.rows.add(all.axes[i], all.extents[i]);
-  }
-}
-
-// Sorts the axes of a product; returns why it is none.
-std::optional<std::string> sort_axes(TileProduct& product) {
-  const std::vector<IterVar>& axes = product.block->iter_vars;
-  for (size_t a = 0; a < axes.size(); ++a) {
-    const IterVar& axis = axes[a];
-    const bool in_left = uses_var(product.left->indices, axis.var),
-               in_right = uses_var(product.right->indices, axis.var);
-    const bool is_reduced = axis.kind == IterKind::kReduce;
-    if (is_reduced ? !in_left || !in_right : in_left && in_right && !is_int(axis.domain.extent, 1))
-      return fmt::format("axis '{}' is none of rows, columns and depth", axis.var->name);
-    (is_reduced ? product.depth : in_right ? product.columns : product.rows).add(a, axis.domain.extent);
-  }
-  set_batch_apart(product);
-  for (const MergedAxes* known : {&product.columns, &product.depth}) {
-    if (known->axes.empty() || !as_int(known->extent())) return "its columns or its depth are symbolic";
-  }
-  return std::nullopt;
-}
-
-// Returns whether a block before the product makes the buffer.
-bool is_made(const TileProduct& product, const Buffer& buffer) {
-  return std::ranges::any_of(product.prologue, [&](const Ref<Block>& block) {
-    return same_node(block->writes[0].buffer, buffer);
-  });
-}
-
-constexpr size_t kRankOfBlocks = 5;  // images, blocks of channels, height, width, channels in a block
-
-// Returns whether the image is stored before windows of it are copied or read; then puts the axes of the depth into the
-// order in which it is.
-bool find_stored_image(TileProduct& product) {
-  const std::vector<Expr>& indices = product.left->indices;
-  const bool is_image = std::ranges::all_of(product.prologue, [&](const Ref<Block>& block) {
-    return block->iter_vars.size() == kRankOfBlocks || !same_node(block->writes[0].buffer, product.left->buffer);
-  });
-  if (indices.size() != kRankOfBlocks || !is_image) return false;
-  const std::vector<IterVar>& axes = product.block->iter_vars;
-  MergedAxes window, channels;
-  for (size_t i = 0; i < product.depth.axes.size(); ++i) {
-    const size_t axis = product.depth.axes[i];
-    const bool is_of_window = uses_var(indices[2], axes[axis].var) || uses_var(indices[3], axes[axis].var);
-    (is_of_window ? window : channels).add(axis, product.depth.extents[i]);
-  }
-  if (is_int(window.extent(), 1)) return false;
-  for (size_t i = 0; i < channels.axes.size(); ++i) window.add(channels.axes[i], channels.extents[i]);
-  product.depth = window;
-  return true;
-}
-
-// Returns what is known of a dim of the image, if windows move along it with one axis of the results.
-std::optional<Windows::Dim> find_dim(const TileProduct& product, size_t dim) {
-  const std::vector<IterVar>& axes = product.block->iter_vars;
-  const Expr& index = product.left->indices[dim];
-  RunningVars window;
-  for (size_t axis : product.depth.axes) window.emplace(axes[axis].var.get(), axes[axis].domain);
-  std::optional<Windows::Dim> found;
-  for (size_t a : product.rows.axes) {
-    const IterVar& axis = axes[a];
-    if (!uses_var(index, VarSet{axis.var.get()})) continue;
-    const auto bounds = bounds_over(substitute(index, {{axis.var.get(), int_imm(0, dtype_of(axis.var))}}), window, {});
-    const auto results = as_int(axis.domain.extent), stride = coefficient(index, axis.var, {}),
-               last = bounds ? as_int(bounds->max) : std::nullopt,
-               pixels = as_int(buffer_type(product.left->buffer).shape[dim]);
-    if (found || !results || !stride || *stride < 1 || !is_int(bounds->min, 0) || !last || !pixels) return std::nullopt;
-    found = Windows::Dim{a, *results, *stride, *last, *pixels};
-  }
-  return found;
-}
-
-// Returns how many elements of the depth are side by side in the stored image: the channels of a pixel, and of a row of
-// the window where its pixels are neighbours.
-int64_t depth_in_stored_image(const TileProduct& product) {
-  const std::vector<IterVar>& axes = product.block->iter_vars;
-  const std::vector<Expr>& indices = product.left->indices;
-  int64_t channels = 1, columns = 1;
-  for (size_t a : product.depth.axes) {
-    const int64_t extent = *as_int(axes[a].domain.extent);
-    if (coefficient(indices[3], axes[a].var, {}) == 1) columns *= extent;
-    if (uses_var(std::vector{indices[1], indices[4]}, axes[a].var)) channels *= extent;
-  }
-  const std::vector<Expr>& shape = buffer_type(product.left->buffer).shape;
-  if (!is_int(simplify(shape[1] * shape[4]), channels)) return 0;  // some of the channels
-  return channels % product.form->depth == 0 ? channels : channels * columns;
-}
-
-// Finds the windows of the stored image, if they can be read in place and few results beyond its width are computed;
-// then each row of results has so many more.
-void find_windows(TileProduct& product) {
-  const auto height = find_dim(product, 2), width = find_dim(product, 3);
-  if (!height || !width) return;
-  const Windows windows{*height, *width};
-  const bool is_wasteful = windows.results() * 2 > width->results * 3;
-  const bool has_pieces = depth_in_stored_image(product) % product.form->depth == 0;
-  if (is_wasteful || !has_pieces || product.num_columns() % kTileRows != 0) return;
-  product.windows = windows;
-  const MergedAxes all = std::exchange(product.rows, {});
-  for (size_t i = 0; i < all.axes.size(); ++i) {
-    const size_t axis = all.axes[i];
-    if (axis == width->axis) {
-      product.rows.add(axis, int_imm(windows.results()));
-    } else if (axis == height->axis || is_int(all.extents[i], 1)) {
-      product.rows.add(axis, all.extents[i]);
-    } else {
-      product.batch.push_back(axis);
-    }
-  }
-}
-
-// Returns the extents of the parts of the axes: of those in which neighbours of the left operand are not neighbours in
-// memory, and then of all others.
-std::vector<int64_t> parts_of(const MergedAxes& merged, const std::vector<IterVar>& axes, const BufferLoad& left) {
-  std::vector<int64_t> parts;
-  for (size_t i = merged.axes.size(); i-- > 0;) {
-    const int64_t extent = *as_int(merged.extents[i]);
-    const bool joins = parts.size() == 1 && is_one_axis(left, axes[merged.axes[i]], axes[merged.axes[i + 1]], {});
-    if (joins || (!parts.empty() && extent == 1)) {
-      parts.front() *= extent;
-    } else {
-      parts.insert(parts.begin(), extent);
-    }
-  }
-  return parts;
-}
-
-// Returns whether the rows of the left operand are in memory, evenly apart and as many as fill tiles, with the elements
-// of a tile's row side by side.
-bool has_even_rows(const TileProduct& product) {
-  const std::vector<IterVar>& axes = product.block->iter_vars;
-  const auto rows = product.num_rows();
-  if (is_made(product, product.left->buffer) || !product.batch.empty() || !rows || *rows % kTileRows != 0) return false;
-  return parts_of(product.rows, axes, *product.left).size() == 1 &&
-         parts_of(product.depth, axes, *product.left).back() % product.form->depth == 0;
-}
-
-std::variant<TileProduct, std::string> find_tile_product(const PrimFuncRef& program, const Target& target, Decisions&) {
-  if (!target.has_int8_tiles && !target.has_bfloat16_tiles) return "the target has no matrix registers";
-  const std::string conv2d = ops::short_name(ops::kConv2d);
-  for (const std::string& op : {std::string(kMatmul), conv2d}) {
-    std::optional<Stage> stage = find_stage(program, op);
-    if (!stage) continue;
-    std::vector<Ref<BufferLoad>> operands = operands_of(*stage->block);
-    const BufferStore* store = stage->block->body.as<BufferStore>();
-    if (operands.size() != 2 || !store) return "it is not a product of two operands";
-    const TileForm* form =
-        find_tile_form(dtype_of(Expr(operands[0])), dtype_of(Expr(operands[1])), dtype_of(store->value), target);
-    if (!form) return "no tiles have its dtypes";
-    const std::string& constant = stage->block->annotations.get_string(annotation<"constant_operand">(), "");
-    if (constant != operands[1]->buffer->name) return "its right operand is not constant";
-    TileProduct product{*stage, op, form, operands[0], operands[1], {}, {}, {}};
-    if (auto why = sort_axes(product)) return *why;
-    if (product.num_rows().value_or(cost_model::kFewestTileRows) < cost_model::kFewestTileRows ||
-        product.num_columns() < kTileRows || product.depth_of_sum() < form->depth)
-      return "tiles would be mostly padding";
-    product.stores_image = op == conv2d && find_stored_image(product);
-    if (product.stores_image) find_windows(product);
-    return product;
-  }
-  return fmt::format("it is not a list of plain nests with a block of '{}' or '{}'", kMatmul, conv2d);
 }
 
 struct TilePlan {
@@ -300,7 +60,8 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   const bool has_pairs = rows ? ceil_div(*rows, kTileRows) % 2 == 0 || *rows > cost_model::kManyTileRows * kTileRows
                               : product.op == kMatmul;
   const bool must_be_even = plan.in_place && !product.windows && *rows / kTileRows % 2 != 0;
-  plan.row_tiles = decisions.number("row_tiles", must_be_even ? Ints{1} : Ints{1, 2}, has_pairs && !must_be_even ? 2 : 1);
+  plan.row_tiles =
+      decisions.number("row_tiles", must_be_even ? Ints{1} : Ints{1, 2}, has_pairs && !must_be_even ? 2 : 1);
   plan.column_tiles =
       decisions.number("column_tiles", {1, 2}, ceil_div(product.num_columns(), kTileRows) % 2 == 0 ? 2 : 1);
   const bool right_is_large = product.num_columns() * row_bytes > half_l2;
@@ -506,9 +267,8 @@ class TileSchedule {
   }
 
   void load_tiles() {
-    const BlockRV left = plan_.in_place
-                             ? left_tiles_
-                             : sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), kTileScope});
+    const BlockRV left =
+        plan_.in_place ? left_tiles_ : sch_.apply(CacheRead{rv_, operand(0)->buffer->name.c_str(), kTileScope});
     sch_.apply(ComputeAt{left, depth_[0], true});
     lay_out_in_tiles(left, form_.depth);
     Loops rows = sch_.apply(Split{loops_of_matrix(left)[0], {std::nullopt, kTileRows}});
@@ -567,7 +327,8 @@ class TileSchedule {
   }
 
   void distribute() {
-    const LoopRV shared = sch_.apply(Fuse{joined({batch_, plan_.in_place || plan_.copies_before ? outer_ : Loops{rows_[0]}})});
+    const LoopRV shared =
+        sch_.apply(Fuse{joined({batch_, plan_.in_place || plan_.copies_before ? outer_ : Loops{rows_[0]}})});
     // Only the last tile of rows tests which of them there are.
     sch_.apply(Annotate{shared, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{shared});
