@@ -4,8 +4,7 @@
 //
 // A picture, an image of few channels, is read as it is, or where a product of bytes can be summed with its neighbours,
 // with a channel of zeros that makes four, "NCHW4c". Filters that do not fill the last block are padded where
-// little is wasted: the next convolution does not read the padding. A row of the window of such a picture gets as many
-// pixels as a tile of matrix registers has in a row, with zeros as weights, so that it is read in place. Groups whose
+// little is wasted: the next convolution does not read the padding. Groups whose
 // channels fill half of a block become one with zeros between them, so an infinite element makes NaNs in the other
 // half, too.
 #include <numeric>
@@ -14,7 +13,6 @@
 #include "ops/common.h"
 #include "ops/convolution.h"
 #include "support/checked_math.h"
-#include "tir/tile_forms.h"
 
 namespace relaxc {
 
@@ -24,7 +22,6 @@ constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not 
 constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
 constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
 constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
-constexpr int64_t kWideRow = 32;             // of results, which are worth it to read rows of the window in place
 // Of bytes and bfloat16: without blocks, and in blocks with sums of several products in one instruction.
 constexpr double kTimeOfPlainBytes = 2, kTimeOfDots = 0.25;
 
@@ -157,16 +154,6 @@ Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& 
           .has_dots = numbers == Numbers::kBytes ? q.target.has_int8_dot : q.target.has_bfloat16_dot};
 }
 
-// Returns how many zeros make the rows of the window of a picture, of four channels, as long as those of tiles. They
-// are multiplied with pixels beyond, which is exact for bytes alone: the product of infinity and zero is none.
-int64_t zeros_for_tiles(const LayoutQuestion& q, const ConvAttrs<2>& attrs) {
-  const int64_t window = constant_shape(q.op.type(1))->back(), pixels = kTileBytes / kPictureChannels;
-  const auto width = as_int(known_shape(q.result)->back());
-  const bool gains = q.target.has_int8_tiles && tensor_dtype(q.op.type(0))->bits == 8 && attrs.dilation[1] == 1 &&
-                     window > 1 && width && *width >= kWideRow;
-  return gains ? round_up(window, pixels) - window : 0;
-}
-
 template <int N>
 std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const auto plain = q.op.attrs<ConvAttrs<N>>();
@@ -194,15 +181,13 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const bool has_four = is_picture && *numbers != Numbers::kFloat32 && is_constant;
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
-  const int64_t zeros = has_four ? zeros_for_tiles(q, attrs) : 0;
-  attrs.padding[3] += zeros;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
   auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {
     const bool is_read_as_is = is_picture && !has_four;
     const Expr image =
         is_read_as_is ? reshaped(tensors[0], image_dims(*known_shape(tensors[0].type())), b) : tensors[0];
     Expr w = reshaped(tensors[1], image_dims(*known_shape(tensors[1].type())), b);
-    if (has_four) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, 4 - blocks.depth, 0, 0, 0, zeros}});
+    if (has_four) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, 4 - blocks.depth, 0, 0, 0, 0}});
     w = merge_groups(w, blocks.groups, *merged, b);
     if (const int64_t rest = blocks.padded(blocks.filters) - blocks.filters; rest > 0)
       w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, rest, 0, 0, 0, 0, 0, 0}});

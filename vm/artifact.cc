@@ -23,7 +23,18 @@
 #include "vm/serialization.h"
 #include "vm/verifier.h"
 
+namespace relaxc {
+
+// A weak name: programs of the runtime alone, linked statically, leave the table of kinds of files out.
+std::optional<FileContent> recognized_content(std::string_view bytes) __attribute__((weak));
+
+}  // namespace relaxc
+
 namespace relaxc::vm {
+
+// Programs that hold the runtime alone leave the table of file kinds out: a weak name takes no member of a static
+// library.
+std::optional<FileContent> recognized_content(std::string_view bytes) __attribute__((weak));
 
 namespace {
 
@@ -177,8 +188,9 @@ class ArtifactReader {
 
   Span place() const { return span_of_file(name_); }
 
-  // A file of another kind gets a message about that kind, not about a damaged artifact.
+  // A file of another kind gets a message about that kind, not about a damaged artifact, where the program has it.
   void check_kind() const {
+    if (!recognized_content) return;
     auto content = recognized_content({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
     if (!content || content->kind == ContentKind::kLibrary) return;
     const bool is_source = content->kind == ContentKind::kModel || content->kind == ContentKind::kText;

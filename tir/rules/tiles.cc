@@ -67,7 +67,8 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   const bool right_is_large = product.num_columns() * row_bytes > half_l2;
   const bool left_is_small = rows ? *rows * row_bytes <= half_l2 : right_is_large || product.op == kMatmul;
   plan.copies_before = !plan.in_place && decisions.flag("copies_before", left_is_small);
-  plan.columns_first = (plan.in_place || plan.copies_before) && decisions.flag("columns_first", right_is_large);
+  plan.columns_first =
+      (plan.in_place || plan.copies_before) && decisions.flag("columns_first", right_is_large && left_is_small);
   const int64_t tile_rows = plan.row_tiles * kTileRows;
   const int64_t groups = rows ? row_groups(ceil_div(*rows, tile_rows), tile_rows * row_bytes, target) : 1;
   // A group of fewer tiles than the others would be a condition on instructions.
@@ -363,7 +364,7 @@ ScheduleRule tiles_rule() {
                       "where it fills at most half of L2; of symbolic rows where the right one fills more, and always "
                       "for matmul"},
                      {"columns_first", "all rows use a tile of columns before the next one",
-                      "where the right operand fills more than half of L2"},
+                      "where the right operand fills more than half of L2, and the left one less"},
                      {"groups", "of row tiles, for which it is laid out together otherwise",
                       "a quarter of L2; 1 of symbolic rows"}}},
       find_tile_product, choose_tiles, schedule_tiles);
