@@ -164,7 +164,7 @@ void Lexer::report_open_brackets() {
     if (innermost) diagnostics_.error(source_.span(brackets_[i].place()), "'{}' was never closed", brackets_[i].text);
   }
   for (; !brackets_.empty(); brackets_.pop_back())
-    tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line, column});
+    tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line, column, /*is_missing=*/true});
   tokens_->push_back({TokenKind::kNewline, {}, line, column});
   last_ = TokenKind::kNewline;
 }
