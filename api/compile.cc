@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <mutex>
 
@@ -139,6 +140,8 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   for (int32_t i = 0; i < options.num_kernels; ++i) given(options.kernels[i], "a file of kernels");
   if (options.in_place != 0 && options.in_place != 1) fail_usage("in_place is {}, expected 0 or 1", options.in_place);
   if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
+  if (!std::isfinite(options.winograd_error))
+    fail_usage("winograd_error is {}, expected a finite number", options.winograd_error);
   if (options.opt_level < 0 || options.opt_level > 3)
     fail_usage("opt_level is {}, expected 1 to 3, or 0 for the default", options.opt_level);
   return options;

@@ -50,7 +50,7 @@ class Modules(unittest.TestCase):
             relaxc.compile("none.onnx")
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, target="no-such-target")
-        for wrong in ({"opt_level": 7}, {"winograd_error": float("nan")}, {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
+        for wrong in ({"opt_level": 7}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")}, {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
             with self.assertRaisesRegex(relaxc.UsageError, next(iter(wrong))):
                 relaxc.compile(DIGITS, **wrong)
         with self.assertRaisesRegex(relaxc.UsageError, "zero character"):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import math
 import operator
 import os
 import warnings
@@ -46,8 +47,8 @@ class Options:
             raise UsageError(f"jobs is {jobs}, expected 0 (all cores) or more")
         if not 0 <= opt_level <= 3:
             raise UsageError(f"opt_level is {opt_level}, expected 0 to 3")
-        if not winograd_error >= 0:
-            raise UsageError(f"winograd_error is {winograd_error}, expected 0 or more")
+        if not 0 <= winograd_error < math.inf:
+            raise UsageError(f"winograd_error is {winograd_error}, expected a finite number from 0")
         if log is not None and not callable(log):
             raise UsageError(f"log is {log!r}, expected a function of one str")
         if not callable(progress) and progress not in (True, False):
