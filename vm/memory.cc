@@ -87,8 +87,8 @@ struct MemoryPool::State {
     }
   }
 
-  // Frees idle blocks, which count toward the limit too, for a request. Returns whether the limit allows it; the mutex is
-  // held.
+  // Frees idle blocks, which count toward the limit too, for a request. Returns whether the limit allows it; the mutex
+  // is held.
   bool make_room(int64_t bytes, IdleList& released) {
     const int64_t left = limit - stats.live_bytes - scratch_bytes - bytes;
     if (left < 0) return false;

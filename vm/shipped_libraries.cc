@@ -88,9 +88,9 @@ const BuiltinLibrary& open_builtins(const std::string& name, const Span& span) {
       notes.push_back(std::move(problem));
     }
   }
-  notes.push_back(formatted(
-      "put {} of this relaxc beside librelaxc.so or the program, or link relaxc::builtins (docs/deploy.md)",
-      kBuiltinsFile));
+  notes.push_back(
+      formatted("put {} of this relaxc beside librelaxc.so or the program, or link relaxc::builtins (docs/deploy.md)",
+                kBuiltinsFile));
   throw CompileError({{.span = span,
                        .message = formatted("function '{}' is one of {}, and no such library of this relaxc was found",
                                             printable(name), kBuiltinsFile),

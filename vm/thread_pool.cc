@@ -170,8 +170,8 @@ void* ScratchArena::allocate(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
   int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
   if (blocks_.empty() || blocks_[current_].bytes - used_ < rounded) {
-    // Later blocks are unused, and so is this one while it is empty: the next that fits is taken, or a new one is put in
-    // its place.
+    // Later blocks are unused, and so is this one while it is empty: the next that fits is taken, or a new one is put
+    // in its place.
     const size_t next = blocks_.empty() || used_ == 0 ? current_ : current_ + 1;
     if ((next == blocks_.size() || blocks_[next].bytes < rounded) && !make_block(next, rounded)) return nullptr;
     current_ = next;
