@@ -74,6 +74,7 @@ class Lexer {
   void skip_blanks();
   bool start_line();
   void report_open_brackets();
+  void close_bracket(uint32_t line, uint32_t column);
   void mark_broken(uint32_t last);
   void check_statement_in_brackets();
   void token(char c);

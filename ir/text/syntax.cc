@@ -73,7 +73,7 @@ void SyntaxReader::recover(size_t start, Lines& out) {
   size_t last = next_ - 1;
   while (last > start && (tokens_[last].kind >= TokenKind::kNewline || tokens_[last].is_missing)) --last;
   const char *from = first.text.data(), *to = tokens_[last].text.data() + tokens_[last].text.size();
-  bool is_text = first.kind < TokenKind::kNewline && from < to;  // other tokens have no text
+  bool is_text = first.kind < TokenKind::kNewline && !first.is_missing && from < to;  // other tokens have no text
   if (is_text) line.text = {from, static_cast<size_t>(to - from)};
   line.names = names_assigned(start, next_);
   broken_block(line.body);

@@ -56,7 +56,7 @@ class Modules(unittest.TestCase):
         with self.assertRaisesRegex(relaxc.UsageError, "zero character"):
             relaxc.compile(f"{DIGITS}\0b")
         for text in ("a(", "def main(x:\n  return", "x = (1,"):
-            with self.assertRaisesRegex(relaxc.CompileError, "never closed"):
+            with self.assertRaisesRegex(relaxc.CompileError, "has no module|never closed"):
                 relaxc.Module.from_text(text)
 
     def test_kernels_and_options(self):

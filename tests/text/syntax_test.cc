@@ -21,7 +21,7 @@ text::Lines statements(const std::string& source, text::SyntaxTree& tree) {
 
 // The reader closes brackets by tokens of its own, whose text lies elsewhere in memory.
 TEST_CASE("a statement with an open bracket has the text of the source alone", "[text]") {
-  for (std::string source : {"a(", "x = (1,", "a([{", "def main(x:\n  return", "f(x, (y\n)"}) {
+  for (std::string source : {"a(", "x = (1,", "a([{", "def main(x:\n  return", "f(x, (y\n)", "a ([} + 1", "f(x]"}) {
     INFO(source);
     text::SyntaxTree tree;
     text::Lines lines = statements(source, tree);
