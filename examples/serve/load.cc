@@ -95,8 +95,8 @@ void add(Outcome& sum, const Outcome& part) {
 void check_server(int port) {
   const auto about = httplib::Client("127.0.0.1", port).Get("/");
   if (about) return;
-  throw std::runtime_error(fmt::format("no server answers at 127.0.0.1:{} ({}); start it first: serve ARTIFACT --port {}",
-                                       port, std::strerror(errno), port));
+  throw std::runtime_error(
+      fmt::format("no server answers at 127.0.0.1:{}; start it first: serve ARTIFACT --port {}", port, port));
 }
 
 double percentile(const std::vector<double>& sorted, double share) {
