@@ -56,10 +56,11 @@ std::string command_for(const std::string& library) {
   const std::string remedy = lacks_other && command.empty() ? formatted("install {}", name)
                              : lacks_other                  ? formatted("install {} ({})", name, command)
                                                             : formatted("install {} beside the runtime", kCompilerFile);
-  fail_unsupported({},
-                   "the compiler cannot be opened ({}); {}, or compile the model elsewhere with 'relaxc compile' and load "
-                   "the artifact",
-                   reason, remedy);
+  fail_unsupported(
+      {},
+      "the compiler cannot be opened ({}); {}, or compile the model elsewhere with 'relaxc compile' and load "
+      "the artifact",
+      reason, remedy);
 }
 
 // Opens the compiler beside this library, or as the dynamic linker finds it. With RTLD_DEEPBIND its symbols, and those

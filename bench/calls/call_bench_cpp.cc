@@ -1,7 +1,7 @@
 // What a call of the C++ interface costs besides the kernels: the measurement of call_bench.c, by relaxc::Session.
 // Usage: call_bench_cpp
-#include <relaxc/relaxc.hpp>
 #include <time.h>
+#include <relaxc/relaxc.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -37,7 +37,8 @@ int main() try {
   relaxc::CompileSettings settings;
   settings.contents = std::as_bytes(std::span(kText));
   relaxc::Session session(relaxc::compile_file("tiny.py", settings).load(), {.threads = 1});
-  const relaxc::Tensor x = relaxc::Tensor::empty({3, 2}, relaxc::kFloat32), y = relaxc::Tensor::empty({3, 2}, relaxc::kFloat32);
+  const relaxc::Tensor x = relaxc::Tensor::empty({3, 2}, relaxc::kFloat32),
+                       y = relaxc::Tensor::empty({3, 2}, relaxc::kFloat32);
   std::fill_n(x.data<float>(), x.size(), 1.0f);
   const double into = least_microseconds([&] { session.run_into(std::span(&x, 1), std::span(&y, 1)); });
   const double fresh = least_microseconds([&] { session.run({x}); });

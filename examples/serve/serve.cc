@@ -87,11 +87,12 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
 // Returns the port that the server has from now on; throws when it cannot have it.
 int bound_port(Server& server, int wanted) {
   errno = 0;
-  const int port = wanted == 0                                    ? server.bind_to_any_port("127.0.0.1")
+  const int port = wanted == 0                                ? server.bind_to_any_port("127.0.0.1")
                    : server.bind_to_port("127.0.0.1", wanted) ? wanted
                                                               : -1;
   if (port > 0) return port;
-  if (errno == EADDRINUSE) throw std::runtime_error(fmt::format("port {} is in use; --port 0 takes a free one", wanted));
+  if (errno == EADDRINUSE)
+    throw std::runtime_error(fmt::format("port {} is in use; --port 0 takes a free one", wanted));
   if (errno == EACCES)
     throw std::runtime_error(fmt::format("port {} is for privileged programs only; give one from 1024", wanted));
   throw std::runtime_error(fmt::format("port {} cannot be opened: {}", wanted, std::strerror(errno)));
@@ -110,13 +111,13 @@ bool serve_until_stopped(Server& server) try {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const serve::Flags flags(
-      argc, argv, {{"port", {8080, 0, 65535}},
-                   {"batch", {32, 1, 1 << 20}},
-                   {"wait", {500, 0, 60'000'000}},
-                   {"queue", {1024, 1, 1 << 20}},
-                   {"threads", {0, 0, 1024}},
-                   {"connections", {64, 1, 10'000}}});
+  const serve::Flags flags(argc, argv,
+                           {{"port", {8080, 0, 65535}},
+                            {"batch", {32, 1, 1 << 20}},
+                            {"wait", {500, 0, 60'000'000}},
+                            {"queue", {1024, 1, 1 << 20}},
+                            {"threads", {0, 0, 1024}},
+                            {"connections", {64, 1, 10'000}}});
   const sigset_t signals = block_signals();
   const relaxc::Program program = relaxc::Program::load(flags.artifact);
   serve::Batcher batcher(program, {.largest_batch = flags["batch"],

@@ -13,7 +13,8 @@ text::Lines statements(const std::string& source, text::SyntaxTree& tree) {
   Diagnostics diagnostics;
   text::SyntaxReader reader(text::Source{origin, source}, diagnostics);
   text::Lines result;
-  for (text::Lines lines; reader.next(tree, lines); lines.clear()) result.insert(result.end(), lines.begin(), lines.end());
+  for (text::Lines lines; reader.next(tree, lines); lines.clear())
+    result.insert(result.end(), lines.begin(), lines.end());
   return result;
 }
 
