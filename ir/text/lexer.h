@@ -21,8 +21,7 @@ struct Token {
   TokenKind kind;
   std::string_view text;  // as written, quotes included
   uint32_t line, column;
-  bool is_missing =
-      false;  // whether the source lacks it: a bracket that closes one of its own, with a text of no source
+  bool is_missing = false;  // a closing bracket that the source lacks: the text is not a part of the source
 
   // Returns where the token is, up to the end of its first line.
   Place place() const;
