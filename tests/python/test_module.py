@@ -50,7 +50,8 @@ class Modules(unittest.TestCase):
             relaxc.compile("none.onnx")
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, target="no-such-target")
-        for wrong in ({"opt_level": 7}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")}, {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
+        for wrong in ({"opt_level": 7}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")},
+                      {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
             with self.assertRaisesRegex(relaxc.UsageError, next(iter(wrong))):
                 relaxc.compile(DIGITS, **wrong)
         with self.assertRaisesRegex(relaxc.UsageError, "zero character"):
@@ -114,7 +115,8 @@ def main(x: R.Tensor(("length", 2), "float32"), past: R.Tensor(("tokens", 2), "f
         fixed.setflags(write=False)
         wide = np.zeros((3, 4), np.float32)
         wrong = ((fixed, "read-only"), (wide[:, ::2], "not dense"), (np.asfortranarray(memory), "not dense"),
-                 (memory.astype(">f4"), "byte order"), (memory.tolist(), "got list"), (np.frombuffer(bytes(24), np.float32).reshape(3, 2), "read-only"))
+                 (memory.astype(">f4"), "byte order"), (memory.tolist(), "got list"),
+                 (np.frombuffer(bytes(24), np.float32).reshape(3, 2), "read-only"))
         for past, words in wrong:
             with self.assertRaisesRegex(relaxc.UsageError, f"'past_0'.*{words}"):
                 model.run({"x": np.float32([[3, 4]]), "past_0": past, "tokens": 0})

@@ -67,7 +67,9 @@ def _described(array: np.ndarray[Any, Any]) -> str:
     if array.dtype.kind != "O":
         return str(array.dtype)
     others = [item for item in array.reshape(-1).tolist() if not isinstance(item, (int, float))]
-    return "None among them" if None in others else f"{type(others[0]).__name__} among them" if others else "numbers of any size"
+    if not others:
+        return "numbers of any size"
+    return f"{'None' if others[0] is None else type(others[0]).__name__} among them"
 
 
 class Slot:
@@ -207,10 +209,12 @@ def _why_not_written(value: Any, declared: Code | None) -> str | None:
         if not value.flags.writeable:
             return "the array is read-only: give a copy of it (x.copy())"
         if not value.dtype.isnative:
-            return f"{value.dtype} is not of this machine's byte order: give x.astype({value.dtype.newbyteorder('=').str!r}), and keep that"
+            native = value.dtype.newbyteorder("=").str
+            return f"{value.dtype} is not of this machine's byte order: give x.astype({native!r}), and keep that"
         if any(stride % value.itemsize for stride in value.strides):
             return "the array has strides of parts of an element: give np.ascontiguousarray(x), and keep that"
-        return "its elements are packed, several to a byte, as those of no array are" if declared and declared.is_packed else None
+        is_packed = declared is not None and declared.is_packed
+        return "its elements are packed, several to a byte, as those of no array are" if is_packed else None
     if hasattr(value, "is_neg") and (value.is_neg() or value.is_conj()):
         return "the sign or conjugate of the tensor is not computed yet: give x.resolve_conj().resolve_neg()"
     if not hasattr(value, "__dlpack__"):

@@ -95,7 +95,7 @@ class Model:
                 "out" is given in order, or to `run`.
             out: an array, or a list, tuple or dict by name of one for each output, to write the results to instead of
                 new ones. Shapes and dtypes must be those of the results.
-        Returns: the array of the only output, else a `Results` tuple. With `out`, the arrays of it in the same form.
+        Returns: the array of the only output, else a `Results` tuple. With `out`, the arrays of it.
         Raises: RunError where an input does not fit, UsageError for wrong names or counts, Cancelled."""
         values = self._bound(args, named) if named or len(args) != self._count else args
         results = self._run(values, out)
@@ -199,7 +199,8 @@ class Model:
         if isinstance(out, Mapping):
             unknown = set(out) ^ set(self._output_names)
             if unknown:
-                raise UsageError(f"out= names {', '.join(map(str, out)) or 'no output'}, expected {', '.join(self._output_names)}")
+                given = ", ".join(map(str, out)) or "no output"
+                raise UsageError(f"out= names {given}, expected {', '.join(self._output_names)}")
             out = [out[name] for name in self._output_names]
         arrays = list(out) if isinstance(out, (list, tuple)) else [out]
         if len(arrays) != len(self.outputs):
