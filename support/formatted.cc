@@ -51,17 +51,8 @@ std::string real_text(const FormatArgument& argument, const FormatField& field) 
   const auto form = field.type == 'f'   ? std::chars_format::fixed
                     : field.type == 'e' ? std::chars_format::scientific
                                         : std::chars_format::general;
-  const int precision = field.precision < 0 ? 6 : std::min(field.precision, 60);
+  const int precision = field.precision < 0 ? 6 : field.precision;
   return {buffer, std::to_chars(buffer, std::end(buffer), argument.real, form, precision).ptr};
-}
-
-bool is_real(FormatArgument::Kind kind) {
-  return kind == FormatArgument::Kind::kFloat || kind == FormatArgument::Kind::kDouble;
-}
-// Returns whether the field shows letters and not a number: of a truth value "true", unless a type asks for its number.
-bool shows_text(const FormatArgument& argument, const FormatField& field) {
-  using enum FormatArgument::Kind;
-  return argument.kind == kText || argument.kind == kCharacter || (argument.kind == kBool && field.type == 0);
 }
 
 // The first character of a text and the columns that it takes on a terminal.
@@ -136,12 +127,12 @@ std::string value_text(const FormatArgument& argument, const FormatField& field)
 
 void append_field(std::string& result, const FormatArgument& argument, const FormatField& field) {
   std::string text = value_text(argument, field);
-  const bool is_text = shows_text(argument, field);
-  if (field.sign && !is_text && !text.starts_with('-')) text.insert(0, "+");
+  const bool is_text = field.shows_text(argument.kind);
+  if (field.sign && !text.starts_with('-')) text.insert(0, "+");
   const size_t width = static_cast<size_t>(field.width);
   const size_t missing = width - std::min(width, size_within(text, std::string::npos).columns);
-  const bool takes_zeros = !is_text && (!is_real(argument.kind) || std::isfinite(argument.real));
-  if (field.zeros && !field.align && takes_zeros) {
+  const bool is_finite = !FormatArgument::is_real(argument.kind) || std::isfinite(argument.real);
+  if (field.zeros && !field.align && is_finite) {
     const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
     text.insert(field.alternate && field.type == 'x' ? sign + 2 : sign, missing, '0');
     result += text;

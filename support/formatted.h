@@ -1,6 +1,7 @@
 // Text from a pattern with fields: formatted("dim {} is {}, expected {}", d, a, b). The fields are those of fmt and
 // std::format that messages need: `{}` or `{0}`, then `:`, fill and `<`, `^` or `>`, `+`, `#`, `0`, width, precision,
-// and one of `d x e f g s`. Patterns are checked against the arguments when they are compiled.
+// and one of `d x e f g s`, with the meaning that they have there: widths count columns of a terminal, texts are UTF-8.
+// Patterns are checked against the arguments when they are compiled.
 //
 // It is here because the runtime consists of small parts that report errors: fmt takes 70 KB of it, and more at each
 // call. The compiler uses fmt, of which its hosts have the library.
@@ -47,6 +48,8 @@ class FormatArgument {
     return Kind::kText;
   }
 
+  static constexpr bool is_real(Kind kind) { return kind == Kind::kFloat || kind == Kind::kDouble; }
+
   Kind kind;
   size_t size = 0;  // of the text
   union {
@@ -62,7 +65,27 @@ struct FormatField {
   char fill = ' ', align = 0, type = 0;
   bool sign = false, alternate = false, zeros = false;
   int width = 0, precision = -1;
+
+  // Returns whether it shows letters and not a number: of a truth value "true", unless a type asks for its number.
+  constexpr bool shows_text(FormatArgument::Kind kind) const {
+    using enum FormatArgument::Kind;
+    return kind == kText || kind == kCharacter || (kind == kBool && type == 0);
+  }
+  // Throws a text where the field does not fit an argument of the kind.
+  constexpr void check(FormatArgument::Kind kind) const;
 };
+
+constexpr void FormatField::check(FormatArgument::Kind kind) const {
+  constexpr int kMostDigits = 60;  // a buffer has room for them
+  using enum FormatArgument::Kind;
+  const bool is_real = FormatArgument::is_real(kind);
+  const std::string_view fitting = is_real ? "efg" : kind == kText || kind == kCharacter ? "s" : "dx";
+  if (type != 0 && fitting.find(type) == std::string_view::npos) throw "the type of a field does not fit its argument";
+  if (shows_text(kind) && (sign || alternate || zeros)) throw "a field of a text has '+', '#' or '0', of numbers";
+  if (precision >= 0 && !is_real && kind != kText) throw "a field has a precision, which floats and texts have";
+  if (is_real && precision > kMostDigits) throw "the precision of a field is above 60";
+  if (is_real && alternate && (type != 0 || precision >= 0)) throw "a field of a float has '#' beside its type";
+}
 
 // Takes a field from a pattern, behind its `{`. `next` counts the fields without a number. Throws a text for a pattern
 // that is wrong, which no pattern is at run time.
@@ -122,12 +145,7 @@ struct FormatPattern {
       if (c == '}') throw "a '}' of the pattern has no '{'";
       const FormatField field = take_field(rest, next);
       if (field.argument >= sizeof...(Args)) throw "the pattern has more fields than there are arguments";
-      const FormatArgument::Kind kind = kKinds[field.argument];
-      const bool is_real = kind == FormatArgument::Kind::kFloat || kind == FormatArgument::Kind::kDouble;
-      const bool is_text = kind == FormatArgument::Kind::kText || kind == FormatArgument::Kind::kCharacter;
-      std::string_view fitting = is_real ? "efg" : is_text ? "s" : "dx";
-      if (field.type != 0 && fitting.find(field.type) == std::string_view::npos)
-        throw "the type of a field does not fit its argument";
+      field.check(kKinds[field.argument]);
       ++fields;
     }
     if (fields < sizeof...(Args)) throw "an argument has no field in the pattern";

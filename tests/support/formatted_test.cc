@@ -8,6 +8,22 @@
 
 using namespace relaxc;
 
+namespace {
+
+// Whether a field of this text is taken for an argument of the type.
+template <class T>
+constexpr bool takes(std::string_view field) {
+  try {
+    size_t next = 0;
+    take_field(field, next).check(FormatArgument::kind_of<T>());
+  } catch (const char*) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 TEST_CASE("integers are formatted", "[support]") {
   CHECK(formatted("{} {:d} {:+} {:5}|{:<5}|{:^5}|{:*>5}", 1, -2, 3, 4, 5, 6, 7) == "1 -2 +3     4|5    |  6  |****7");
   CHECK(formatted("{:x} {:#x} {:04x} {:#06x}", 42, 42u, uint8_t{42}, 42) == "2a 0x2a 002a 0x002a");
@@ -32,4 +48,12 @@ TEST_CASE("widths of texts count columns", "[support]") {
   CHECK(formatted("{:.2}|{:.3}|{:.3}|{:.0}|", "größe", "日本", "ab", "x") == "gr|日|ab||");
   CHECK(formatted("{:3}|{:3}|", "\xff\xc3", "\xe6\x97") == "\xff\xc3 |\xe6\x97 |");  // not UTF-8
   CHECK(formatted("{:6}|{:6}|{:d}{:02d}|{:3}|", true, false, true, true, 'c') == "true  |false |101|c  |");
+}
+
+TEST_CASE("fields that std::format refuses, or that are not needed, are errors of the compilation", "[support]") {
+  CHECK((takes<int>("}") && takes<int>(":#08x}") && takes<double>(":+.60f}") && takes<std::string>(":<5.2s}")));
+  for (const char* field : {":+}", ":#}", ":08}", ":d}", ":x}"}) CHECK_FALSE(takes<std::string>(field));
+  for (const char* field : {":+}", ":08}", ":.2}", ":s}"}) CHECK_FALSE(takes<bool>(field));
+  for (const char* field : {":.2}", ":f}", ":s}"}) CHECK_FALSE(takes<int>(field));
+  for (const char* field : {":.61f}", ":#.2f}", ":x}", ":8-}"}) CHECK_FALSE(takes<double>(field));
 }
