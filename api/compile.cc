@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <mutex>
 
@@ -30,6 +32,37 @@ bool has_own_allocator() {
   return result || !is_standard;
 }
 
+// Returns the command that installs a library that the compiler needs, on Debian and Ubuntu; empty for others.
+std::string command_for(const std::string& library) {
+  constexpr std::pair<std::string_view, const char*> kPackages[] = {{"libonnx", "libonnx-dev"},
+                                                                    {"libprotobuf", "libprotobuf-dev"},
+                                                                    {"libfmt", "libfmt-dev"},
+                                                                    {"libzstd", "libzstd1"},
+                                                                    {"libz.", "zlib1g"}};
+  for (const auto& [name, package] : kPackages) {
+    if (library.starts_with(name)) return std::string("apt-get install ") + package;
+  }
+  const size_t version = library.find_first_of("0123456789");
+  if (!library.starts_with("libLLVM") || version == library.npos) return "";
+  const size_t end = std::min(library.find_first_not_of("0123456789", version), library.size());
+  return "apt-get install libllvm" + library.substr(version, end - version);
+}
+
+// Throws the error for a compiler that dlopen refused. The reason begins with the name of the file that lacks.
+[[noreturn]] void fail_to_open(const std::string& reason) {
+  const std::string file = reason.substr(0, reason.find(':')), name = file.substr(file.rfind('/') + 1);
+  const bool lacks_other = reason.find("cannot open shared object file") != reason.npos && name != kCompilerFile;
+  const std::string command = lacks_other ? command_for(name) : "";
+  const std::string remedy = lacks_other && command.empty() ? formatted("install {}", name)
+                             : lacks_other                  ? formatted("install {} ({})", name, command)
+                                                            : formatted("install {} beside the runtime", kCompilerFile);
+  fail_unsupported(
+      {},
+      "the compiler cannot be opened ({}); {}, or compile the model elsewhere with 'relaxc compile' and load "
+      "the artifact",
+      reason, remedy);
+}
+
 // Opens the compiler beside this library, or as the dynamic linker finds it. With RTLD_DEEPBIND its symbols, and those
 // of its libraries, are its own: the host may have other versions of protobuf and LLVM. Then it would not see a host's
 // allocator (a sanitizer's, too), but get memory of it from the C library, so that such a host has to share its
@@ -49,10 +82,7 @@ relaxc_compiler_entry_type open_compiler() {
     const char* reason = dlerror();
     if (problem.empty()) problem = reason ? reason : path + " is not the compiler of relaxc";
   }
-  fail_unsupported({},
-                   "the compiler cannot be opened ({}); install {} beside the runtime, or compile the model elsewhere "
-                   "with 'relaxc compile' and load the artifact",
-                   problem, kCompilerFile);
+  fail_to_open(problem);
 }
 
 // Opens it once; a failure is tried again.
@@ -111,6 +141,8 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   for (int32_t i = 0; i < options.num_kernels; ++i) given(options.kernels[i], "a file of kernels");
   if (options.in_place != 0 && options.in_place != 1) fail_usage("in_place is {}, expected 0 or 1", options.in_place);
   if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
+  if (!std::isfinite(options.winograd_error))
+    fail_usage("winograd_error is {}, expected a finite number", options.winograd_error);
   if (options.opt_level < 0 || options.opt_level > 3)
     fail_usage("opt_level is {}, expected 1 to 3, or 0 for the default", options.opt_level);
   return options;

@@ -57,6 +57,8 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   std::vector<std::string> args{"ld.lld",        "-shared",          "-o",         output, "--build-id=none",
                                 "--strip-debug", "--hash-style=gnu", "-z",         "now",  "-z",
                                 "noexecstack",   "-Bsymbolic",       "--as-needed"};
+  // Threads of the linker would outlive this call, and a process that forks would wait for them for ever.
+  args.emplace_back("--threads=1");
   auto add_object = [&](const std::string& name, const std::vector<char>& object) {
     args.push_back(folder.file(name));
     vm::write_file(args.back(), {object.data(), object.size()});

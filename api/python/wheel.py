@@ -1,7 +1,8 @@
 """Builds the wheel of the package with the libraries of a build inside (./dev wheel), with the standard library only.
 
 The wheel fits every Python 3 from 3.9 on x86-64 Linux. Its runtime needs the C++ library alone; the compiler in it needs
-the packages that the build linked: LLVM, ONNX, protobuf, fmt, zlib and zstd."""
+the packages that the build linked: LLVM, ONNX, protobuf, fmt, zlib and zstd; the decoders of images those of JPEG, PNG,
+TIFF, WebP and JPEG 2000."""
 import argparse
 import base64
 import ctypes
@@ -16,6 +17,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBRARIES = ("librelaxc.so.0", "librelaxc_builtins.so", "librelaxc_compiler.so")
+OPTIONAL = ("librelaxc_images.so",)  # where the build found the libraries of the formats
 METADATA = """Metadata-Version: 2.1
 Name: relaxc
 Version: {version}
@@ -39,7 +41,7 @@ def contents(build, version):
     for path in sorted((HERE / "relaxc").iterdir()):
         if path.suffix == ".py" or path.name == "py.typed":
             yield "relaxc/" + path.name, path.read_bytes()
-    for name in LIBRARIES:
+    for name in [*LIBRARIES, *(name for name in OPTIONAL if (build / name).exists())]:
         yield "relaxc/lib/" + name, (build / name).read_bytes()
     info = f"relaxc-{version}.dist-info/"
     metadata = METADATA.format(version=version, readme=(ROOT / "docs/python.md").read_text())

@@ -91,6 +91,14 @@ void add(Outcome& sum, const Outcome& part) {
   sum.unanswered += part.unanswered;
 }
 
+// Throws where no server answers.
+void check_server(int port) {
+  const auto about = httplib::Client("127.0.0.1", port).Get("/");
+  if (about) return;
+  throw std::runtime_error(
+      fmt::format("no server answers at 127.0.0.1:{}; start it first: serve ARTIFACT --port {}", port, port));
+}
+
 double percentile(const std::vector<double>& sorted, double share) {
   return sorted.empty() ? 0 : sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
@@ -98,7 +106,12 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const serve::Flags flags(argc, argv, {{"port", 8080}, {"connections", 32}, {"seconds", 5}, {"requests", 0}});
+  const serve::Flags flags(argc, argv,
+                           {{"port", {8080, 1, 65535}},
+                            {"connections", {32, 1, 10'000}},
+                            {"seconds", {5, 1, 86'400}},
+                            {"requests", {0, 0, 1 << 30}}});
+  check_server(flags["port"]);
   const std::vector<Sample> samples = make_samples(relaxc::Program::load(flags.artifact), 64);
   const Clock::time_point start = Clock::now(), end = start + std::chrono::seconds(flags["seconds"]);
   std::vector<Outcome> outcomes(flags["connections"]);

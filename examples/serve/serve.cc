@@ -7,6 +7,7 @@
 #include <httplib.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -83,10 +84,18 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
   });
 }
 
-// Returns the port that the server has from now on, -1 when it cannot have it.
+// Returns the port that the server has from now on; throws when it cannot have it.
 int bound_port(Server& server, int wanted) {
-  if (wanted == 0) return server.bind_to_any_port("127.0.0.1");
-  return server.bind_to_port("127.0.0.1", wanted) ? wanted : -1;
+  errno = 0;
+  const int port = wanted == 0                                ? server.bind_to_any_port("127.0.0.1")
+                   : server.bind_to_port("127.0.0.1", wanted) ? wanted
+                                                              : -1;
+  if (port > 0) return port;
+  if (errno == EADDRINUSE)
+    throw std::runtime_error(fmt::format("port {} is in use; --port 0 takes a free one", wanted));
+  if (errno == EACCES)
+    throw std::runtime_error(fmt::format("port {} is for privileged programs only; give one from 1024", wanted));
+  throw std::runtime_error(fmt::format("port {} cannot be opened: {}", wanted, std::strerror(errno)));
 }
 
 // Returns false where no connection can be accepted any more, or the system refuses the threads that wait for answers.
@@ -102,18 +111,22 @@ bool serve_until_stopped(Server& server) try {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const serve::Flags flags(
-      argc, argv, {{"port", 8080}, {"batch", 32}, {"wait", 500}, {"queue", 1024}, {"threads", 0}, {"connections", 64}});
+  const serve::Flags flags(argc, argv,
+                           {{"port", {8080, 0, 65535}},
+                            {"batch", {32, 1, 1 << 20}},
+                            {"wait", {500, 0, 60'000'000}},
+                            {"queue", {1024, 1, 1 << 20}},
+                            {"threads", {0, 0, 1024}},
+                            {"connections", {64, 1, 10'000}}});
   const sigset_t signals = block_signals();
   const relaxc::Program program = relaxc::Program::load(flags.artifact);
-  serve::Batcher batcher(program, {.largest_batch = std::max(flags["batch"], 1),
+  serve::Batcher batcher(program, {.largest_batch = flags["batch"],
                                    .longest_wait = std::chrono::microseconds(flags["wait"]),
                                    .longest_queue = static_cast<size_t>(flags["queue"]),
                                    .threads = flags["threads"]});
   Server server;
-  set_up(server, batcher, program, std::max(flags["connections"], 1));
+  set_up(server, batcher, program, flags["connections"]);
   const int port = bound_port(server, flags["port"]);
-  if (port < 0) return fmt::print(stderr, "port {} is in use\n", flags["port"]), 1;
   server.widen();
   fmt::print("listening on 127.0.0.1:{}\n", port);
   std::fflush(stdout);

@@ -152,6 +152,12 @@ bool Lexer::start_line() {
   return true;
 }
 
+// Closes the innermost bracket by a token that the source lacks.
+void Lexer::close_bracket(uint32_t line, uint32_t column) {
+  tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line, column, /*is_missing=*/true});
+  brackets_.pop_back();
+}
+
 // Reports the innermost open bracket of each line, and closes all brackets after the statement's last token.
 void Lexer::report_open_brackets() {
   if (brackets_.empty()) return;
@@ -163,8 +169,7 @@ void Lexer::report_open_brackets() {
     bool innermost = i + 1 == brackets_.size() || brackets_[i + 1].line != brackets_[i].line;
     if (innermost) diagnostics_.error(source_.span(brackets_[i].place()), "'{}' was never closed", brackets_[i].text);
   }
-  for (; !brackets_.empty(); brackets_.pop_back())
-    tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line, column});
+  while (!brackets_.empty()) close_bracket(line, column);
   tokens_->push_back({TokenKind::kNewline, {}, line, column});
   last_ = TokenKind::kNewline;
 }
@@ -249,8 +254,7 @@ void Lexer::bracket_or_operator(size_t length) {
       auto found = std::find_if(brackets_.rbegin(), brackets_.rend(), matches);
       size_t inside = static_cast<size_t>(found - brackets_.rbegin());
       bool outer = inside < brackets_.size() && unmatched(inside + 1) <= unmatched(1);
-      for (size_t i = 0; i < (outer ? inside : 1); ++i, brackets_.pop_back())
-        tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line_, column_});
+      for (size_t i = 0; i < (outer ? inside : 1); ++i) close_bracket(line_, column_);
       if (!outer) return advance(1);
     }
     brackets_.pop_back();

@@ -21,6 +21,7 @@ struct Token {
   TokenKind kind;
   std::string_view text;  // as written, quotes included
   uint32_t line, column;
+  bool is_missing = false;  // a closing bracket that the source lacks: the text is not a part of the source
 
   // Returns where the token is, up to the end of its first line.
   Place place() const;
@@ -73,6 +74,7 @@ class Lexer {
   void skip_blanks();
   bool start_line();
   void report_open_brackets();
+  void close_bracket(uint32_t line, uint32_t column);
   void mark_broken(uint32_t last);
   void check_statement_in_brackets();
   void token(char c);

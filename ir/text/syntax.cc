@@ -71,9 +71,9 @@ void SyntaxReader::recover(size_t start, Lines& out) {
   // A decorator precedes a definition; `elif`, `else` and similar words continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
   size_t last = next_ - 1;
-  while (last > start && tokens_[last].kind >= TokenKind::kNewline) --last;
+  while (last > start && (tokens_[last].kind >= TokenKind::kNewline || tokens_[last].is_missing)) --last;
   const char *from = first.text.data(), *to = tokens_[last].text.data() + tokens_[last].text.size();
-  bool is_text = first.kind < TokenKind::kNewline && from < to;  // other tokens have no text
+  bool is_text = first.kind < TokenKind::kNewline && !first.is_missing && from < to;  // other tokens have no text
   if (is_text) line.text = {from, static_cast<size_t>(to - from)};
   line.names = names_assigned(start, next_);
   broken_block(line.body);

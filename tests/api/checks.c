@@ -143,6 +143,11 @@ static void check_errors(void) {
   EXPECT(MESSAGE_HAS("dim_names: there are 1, at a null pointer"));
   options = (relaxc_compile_options){.size = sizeof options, .opt_level = 9};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
+  options = (relaxc_compile_options){.size = sizeof options, .winograd_error = NAN};
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("winograd_error is nan, expected a finite number"));
+  EXPECT(relaxc_compile_memory("a(", 2, "m.py", NULL, &none) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("the text has no module"));
   options = (relaxc_compile_options){.size = sizeof options, .precision = "half"};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_INVALID);
   EXPECT(MESSAGE_HAS("there is no precision 'half'; expected one of fp32, bf16, fp16, mixed"));

@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "tests/embed/must_run.h"
+#include "tests/patterns.h"
 
 #include "tests/catch.h"
 
@@ -30,6 +32,26 @@ fs::path file_below(const fs::path& folder, const std::string& name) {
   return {};
 }
 
+bool is_elf_file(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  char start[4] = {};
+  return in.read(start, 4) && std::string_view(start, 4) == "\177ELF";
+}
+
+// Returns whether each folder in which the dynamic linker looks for the file's libraries is absolute or relative to the
+// file. An empty one is the current folder, whose libraries anybody may have written.
+bool folders_of_libraries_are_fixed(const fs::path& file) {
+  const std::string dynamic = must_run({"readelf", "--wide", "-d", file});
+  const size_t found = dynamic.find("path: [");
+  if (found == std::string::npos) return true;
+  const size_t begin = found + std::string_view("path: [").size();
+  std::stringstream list(dynamic.substr(begin, dynamic.find(']', begin) - begin) + ":");
+  bool result = true;
+  for (std::string folder; std::getline(list, folder, ':');)
+    result = result && (folder.starts_with('/') || folder.starts_with("$ORIGIN"));
+  return result;
+}
+
 }  // namespace
 
 TEST_CASE("an installed relaxc is found, linked and runs in another project", "[embed]") {
@@ -43,12 +65,30 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   for (const char* name : {"doc/relaxc/LICENSE", "doc/relaxc/docs/README.md", "doc/relaxc/examples/digits/digits.onnx",
                            "man/man1/relaxc-run.1", "bash-completion/completions/relaxc", "zsh/site-functions/_relaxc"})
     CHECK(fs::exists(prefix + "/share/" + name));
+  // Commands of the documents find the files that they name.
+  std::vector<fs::path> documents = {RELAXC_SOURCE_DIR "/README.md"};
+  for (const auto& entry : fs::directory_iterator(RELAXC_SOURCE_DIR "/docs")) documents.push_back(entry.path());
+  size_t count = 0;
+  for (const fs::path& document : documents) {
+    if (document.extension() != ".md") continue;
+    for (const auto& found : test::matches(contents(document), "tests/(?:hostile|modules)/[\\w/]+\\.(?:onnx|py)")) {
+      INFO(document << ": " << found[0]);
+      CHECK(fs::exists(prefix + "/share/doc/relaxc/" + found[0]));
+      ++count;
+    }
+  }
+  CHECK(count > 5);
   // What is installed does not look for its libraries in the build folder.
   for (const char* part : {"/bin", "/lib"}) {
     for (const auto& entry : fs::recursive_directory_iterator(prefix + part)) {
       INFO(entry.path());
       if (entry.is_regular_file()) CHECK_FALSE(contains(contents(entry.path()), build));
+      if (entry.is_regular_file() && is_elf_file(entry.path())) CHECK(folders_of_libraries_are_fixed(entry.path()));
     }
+  }
+  for (const auto& entry : fs::directory_iterator(build)) {
+    INFO(entry.path());
+    if (entry.is_regular_file() && is_elf_file(entry.path())) CHECK(folders_of_libraries_are_fixed(entry.path()));
   }
   must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR "/examples/embed", "-B", project, "-G", "Ninja",
             "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
@@ -86,6 +126,17 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   // The runtime needs neither the compiler nor what the compiler needs.
   std::string libraries = must_run({"ldd", project + "/serve"});
   for (const char* name : {"LLVM", "protobuf", "onnx", "fmt"}) CHECK_FALSE(contains(libraries, name));
+}
+
+// The package for Debian has it run before its files go.
+TEST_CASE("the package removes what Python compiled", "[embed]") {
+  const fs::path root = RELAXC_BINARY_DIR "/package_root", package = root / "usr/lib/python3/dist-packages/relaxc";
+  fs::remove_all(root);
+  fs::create_directories(package / "__pycache__");
+  std::ofstream(package / "model.py") << "";
+  must_run({"env", "DPKG_ROOT=" + root.string(), RELAXC_SOURCE_DIR "/cmake/debian/prerm", "remove"});
+  CHECK_FALSE(fs::exists(package / "__pycache__"));
+  CHECK(fs::exists(package / "model.py"));
 }
 
 // What docs/deploy.md and README.md say.

@@ -30,7 +30,17 @@ EXCLUDED = {
     "castlike_(BFLOAT16_to_FLOAT|FLOAT_to_BFLOAT16)": "the data of `like` has another rank than the model declares",
 }
 
-suite = onnx.backend.test.BackendTest(relaxc.backend, __name__)
+
+
+class Strict(relaxc.backend.Backend):
+    """A case that cannot be imported fails, where the runner would skip it."""
+
+    @classmethod
+    def is_compatible(cls, model, device="CPU", **kwargs):
+        return True
+
+
+suite = onnx.backend.test.BackendTest(Strict, __name__)
 suite.include(f"^test_({CASES}).*_cpu")
 suite.exclude("OnnxBackendRealModelTest")  # downloads models
 for pattern in EXCLUDED:
@@ -47,6 +57,17 @@ class Backend(unittest.TestCase):
         (difference,) = relaxc.backend.Backend.run_node(node, [3 * x, x], outputs_info=[(np.float32, (2, 3))],
                                                         opset_version=13)
         np.testing.assert_array_equal(difference, 2 * x)
+
+    def test_is_compatible(self):
+        def model(operator):
+            value = helper.make_tensor_value_info("x", 1, [2])
+            graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "g", [value],
+                                      [helper.make_tensor_value_info("y", 1, [2])])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+
+        self.assertTrue(relaxc.backend.is_compatible(model("Relu")))
+        self.assertFalse(relaxc.backend.is_compatible(model("Frobnicate")))
+        self.assertFalse(relaxc.backend.is_compatible(model("Relu"), "CUDA"))
 
     def test_devices(self):
         self.assertTrue(relaxc.backend.supports_device("CPU"))

@@ -41,6 +41,8 @@ class Installed(unittest.TestCase):
             with zipfile.ZipFile(path) as packed:
                 self.assertIsNone(packed.testzip())
                 record = next(packed.read(entry).decode() for entry in packed.namelist() if entry.endswith("RECORD"))
+                for library in (*wheel.LIBRARIES, *wheel.OPTIONAL):
+                    self.assertEqual("relaxc/lib/" + library in packed.namelist(), (BUILD / library).exists())
                 self.assertEqual(sorted(line.split(",")[0] for line in record.splitlines()),
                                  sorted(packed.namelist()))
                 packed.extractall(folder / "packages")
@@ -55,6 +57,24 @@ class Installed(unittest.TestCase):
             for library in wheel.LIBRARIES:
                 shutil.copy(BUILD / library, folder / "lib" / library)
             self.assertEqual(self.run_in(folder, packages), f"{folder}/lib/librelaxc.so.0 [2. 2. 2.]\n")
+
+    @unittest.skipUnless(shutil.which("cc"), "there is no C compiler")
+    def test_a_compiler_whose_libraries_are_missing(self):
+        for library, remedy in (("libonnx.so.9", r"install libonnx.so.9 \(apt-get install libonnx-dev\)"),
+                                ("libLLVM-77.so.1", r"install libLLVM-77.so.1 \(apt-get install libllvm77\)"),
+                                ("libother.so", "install libother.so, or"), (None, "install librelaxc_compiler.so beside")):
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copy(BUILD / "librelaxc.so.0", folder)
+                if library:
+                    build = ["cc", "-shared", "-x", "c", "/dev/null", "-o"]
+                    subprocess.run([*build, f"{folder}/{library}", f"-Wl,-soname,{library}"], check=True)
+                    subprocess.run([*build, f"{folder}/librelaxc_compiler.so", "-Wl,--no-as-needed", "-x", "none",
+                                    f"{folder}/{library}"], check=True)
+                    os.remove(f"{folder}/{library}")
+                environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "api/python"), "RELAXC_LIBRARY": folder}
+                outcome = subprocess.run([sys.executable, "-B", "-c", "import relaxc; relaxc.compile('a.onnx', cache='')"],
+                                         env=environment, capture_output=True, text=True)
+                self.assertRegex(outcome.stderr, remedy)
 
     def test_without_a_library(self):
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "api/python"), "RELAXC_LIBRARY": "/none.so"}

@@ -1,4 +1,5 @@
 """Calls of models: arrays lent, results, names, profiles, files."""
+import array
 import copy
 import pickle
 import tempfile
@@ -43,6 +44,20 @@ class Calls(unittest.TestCase):
         for wrong in ([1.5, 2], [1, 300]):
             with self.assertRaises(TypeError):
                 whole.compile()(wrong)
+
+    def test_values_that_are_not_numbers_of_the_dtype_are_refused(self):
+        masked = np.ma.masked_array(self.x, mask=[1, 0, 0, 0, 0, 0])
+        others = ((None, "got None"), ([1, None] * 3, "None among them"), (["1", "2"], "got <U1"), (masked, "masked"),
+                  ([1j, 2], "complex"), (np.array([1.0, 2.0], object), "arrays of object"), ([1e300, 0], "out of the range"))
+        for other, words in others:
+            with self.assertRaisesRegex(relaxc.UsageError, f"input 'y'.*{words}"):
+                self.add(self.x, other)
+        # Memory with a dtype of its own is not converted.
+        for other in (array.array("d", [1, 2]), memoryview(np.zeros(2)), array.array("i", [1, 2])):
+            with self.assertRaisesRegex(relaxc.RunError, "'y'.*float32"):
+                self.add(self.x[:2], other)
+        self.check(self.add(self.x[:2], array.array("f", [1, 2])), np.float32([1, 3]))
+        self.check(self.add(self.x, np.ma.masked_array(self.x)), 2 * self.x)
 
     def test_strides_orders_and_offsets(self):
         long = np.arange(12, dtype=np.float32)
@@ -128,6 +143,40 @@ class Calls(unittest.TestCase):
             with self.assertRaises(relaxc.Error):
                 self.add(self.x, self.x, out=wrong)
 
+    def test_out_that_the_run_cannot_write_to(self):
+        window = np.ndarray((6,), np.float32, bytearray(4), strides=(0,))
+        wrong = ((np.zeros(6, ">f4"), "byte order"), (window, "share memory"),
+                 (np.ma.masked_array(np.zeros(6, np.float32)), "masked"), ([0.0] * 6, "6 arrays.*1 output$"))
+        for out, words in wrong:
+            with self.assertRaisesRegex(relaxc.UsageError, words):
+                self.add(self.x, self.x, out=out)
+        with self.assertRaisesRegex(relaxc.UsageError, "out= names no output, expected"):
+            self.add(self.x, self.x, out={})
+        out = np.zeros((4, 12), np.float32)
+        for view in (out.T[::2, 1], out[2, ::-2], out.reshape(-1)[5:11]):  # in which no elements overlap
+            self.check(self.add(self.x, self.x, out=view), 2 * self.x)
+
+    def test_out_for_two_outputs(self):
+        model = relaxc.Module.from_text(module('x: R.Tensor(("n",), "float32")', "", "(R.add(x, x), R.negative(x))")).compile()
+        twice, negated = np.zeros(6, np.float32), np.zeros(6, np.float32)
+        model(self.x, out=(twice, negated))
+        self.check(twice, 2 * self.x)
+        self.check(negated, -self.x)
+        with self.assertRaisesRegex(relaxc.UsageError, "the same array for two outputs"):
+            model(self.x, out=(twice, twice))
+
+    def test_inputs_with_the_names_of_parameters(self):
+        tensor = 'R.Tensor(("n",), "float32")'
+        for name in ("out", "self", "runs"):
+            model = relaxc.Module.from_text(module(f"{name}: {tensor}", "", f"R.add({name}, {name})")).compile()
+            (result,) = model.run({name: self.x}).values()
+            self.check(result, 2 * self.x)
+            self.check(*model.run(**{name: self.x}).values(), 2 * self.x)
+            self.check(model(self.x), 2 * self.x)
+            self.assertEqual(len(model.profile(self.x)), 1)
+            if name != "out":
+                self.check(model(**{name: self.x}), 2 * self.x)
+
     def test_out_of_changing_forms(self):
         # What a session keeps of the last arrays must fit neither another out= nor the results of another shape.
         for size in (3, 6, 3):
@@ -162,6 +211,13 @@ class Calls(unittest.TestCase):
                 call()
 
     def test_wrong_calls(self):
+        for path in (None, "a\0b"):
+            with self.assertRaises(TypeError):
+                self.add.save(path)
+        with self.assertRaisesRegex(relaxc.UsageError, "1 input, got 2"):
+            relaxc.compile(DIGITS)(self.x, self.x)
+        with self.assertRaisesRegex(relaxc.UsageError, "no input 'img'; expected image$"):
+            relaxc.compile(DIGITS)(img=self.x)
         for arguments, named, words in (((self.x,), {}, "no value.*'y'"), ((), {"z": self.x}, "no input 'z'.*x, y"),
                                         ((self.x, self.x, self.x), {}, "2 inputs, got 3"),
                                         ((self.x,), {"x": self.x}, "'x' is given twice")):

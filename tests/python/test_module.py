@@ -50,8 +50,15 @@ class Modules(unittest.TestCase):
             relaxc.compile("none.onnx")
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, target="no-such-target")
-        with self.assertRaises(relaxc.UsageError):
-            relaxc.compile(DIGITS, opt_level=7)
+        for wrong in ({"opt_level": 7}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")},
+                      {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
+            with self.assertRaisesRegex(relaxc.UsageError, next(iter(wrong))):
+                relaxc.compile(DIGITS, **wrong)
+        with self.assertRaisesRegex(relaxc.UsageError, "zero character"):
+            relaxc.compile(f"{DIGITS}\0b")
+        for text in ("a(", "def main(x:\n  return", "x = (1,"):
+            with self.assertRaisesRegex(relaxc.CompileError, "has no module|never closed"):
+                relaxc.Module.from_text(text)
 
     def test_kernels_and_options(self):
         model = relaxc.compile(DIGITS, kernels=ROOT / "examples/kernels/softmax.py", opt_level=1, winograd_error=0, jobs=1,
@@ -104,6 +111,16 @@ def main(x: R.Tensor(("length", 2), "float32"), past: R.Tensor(("tokens", 2), "f
         self.assertEqual(memory.tolist(), [[3, 4]] * 3)
         with self.assertRaises(relaxc.RunError):
             model.run({"x": np.float32([[3, 4]]), "past_0": memory, "tokens": 3})
+        fixed = memory.copy()
+        fixed.setflags(write=False)
+        wide = np.zeros((3, 4), np.float32)
+        wrong = ((fixed, "read-only"), (wide[:, ::2], "not dense"), (np.asfortranarray(memory), "not dense"),
+                 (memory.astype(">f4"), "byte order"), (memory.tolist(), "got list"),
+                 (np.frombuffer(bytes(24), np.float32).reshape(3, 2), "read-only"))
+        for past, words in wrong:
+            with self.assertRaisesRegex(relaxc.UsageError, f"'past_0'.*{words}"):
+                model.run({"x": np.float32([[3, 4]]), "past_0": past, "tokens": 0})
+        self.assertEqual(wide.tolist(), np.zeros((3, 4)).tolist())
         with self.assertRaisesRegex(relaxc.CompileError, "no cache to extend in place"):
             relaxc.compile(DIGITS, in_place=True)
 
@@ -143,6 +160,11 @@ def main(x: R.Tensor(("length", 2), "float32"), past: R.Tensor(("tokens", 2), "f
         self.assertNotIn("1/3", shown)
         self.assertNotIn("\n", shown)
         self.assertTrue(shown.endswith(" \r"))
+        notebook = type("Stream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+        kept = Line(notebook)
+        kept(Progress("kernels", "", 3, 3, 0))
+        kept.close()
+        self.assertRegex(notebook.getvalue(), r"\rthe compiler worked for [\d.]+ s\n$")
         pipe = io.StringIO()
         quiet = Line(pipe)
         quiet(Progress("kernels", "", 3, 3, 0))

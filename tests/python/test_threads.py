@@ -80,6 +80,19 @@ class Threads(unittest.TestCase):
         self.assertIsInstance(caught[0], relaxc.Cancelled)
         self.assertEqual(model(x, np.int64(2)).shape, (512, 512))
 
+    def test_a_forked_child_compiles_and_ends(self):
+        script = f"""
+import os, relaxc, sys
+relaxc.compile({str(DIGITS)!r}, cache="")
+child = os.fork()
+if child == 0:
+    relaxc.compile({str(DIGITS)!r}, cache="")
+    sys.exit(7)  # which runs what is to be done at the end of a process
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        done = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.stdout, done.stderr), ("7\n", ""))
+
     def interrupted(self, script):
         """Returns the output of a script that gets SIGINT a moment after it says that it begins."""
         here = os.path.dirname(os.path.abspath(__file__))

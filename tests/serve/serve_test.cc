@@ -139,10 +139,16 @@ TEST_CASE("a server says what is wrong with a request", "[serve]") {
 }
 
 TEST_CASE("a server refuses requests when its queue is full", "[serve]") {
-  Server server("--queue 0");
+  Server server("--queue 1 --batch 2 --wait 3000000");  // the first request waits for a second one
   REQUIRE_FALSE(server.port().empty());
+  std::string answered;
+  std::thread first([&] { answered = answer_of(server, post(std::string(256, 'a'))); });
+  for (int i = 0; i < 100 && number_in(answer_of(server, kAbout), "accepted (\\d+) requests") != 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::string refused = answer_of(server, post(std::string(256, 'a')));
-  INFO(refused);
+  first.join();
+  INFO(refused << answered);
+  CHECK(contains(answered, "HTTP/1.1 200 "));
   CHECK(contains(refused, "HTTP/1.1 503 "));
   CHECK(contains(refused, "too many requests wait for an answer; try again later\n"));
 }
@@ -159,8 +165,22 @@ TEST_CASE("a server refuses programs that it cannot batch, and wrong flags", "[s
     return outcome.err;
   };
   CHECK(contains(error_of({folder.at("fixed.so")}), "expected one float32 input and one float32 output"));
-  CHECK(contains(error_of({"a.so", "--port", "many"}), "--port: expected a number, found 'many'"));
-  CHECK(contains(error_of({"a.so", "--porto", "1"}), "usage: "));
+  for (const auto& [flag, value, range] :
+       {std::tuple("--port", "many", "0 to 65535"), std::tuple("--port", "99999", "0 to 65535"),
+        std::tuple("--port", "", "0 to 65535"), std::tuple("--batch", "0", "1 to 1048576"),
+        std::tuple("--batch", "-1", "1 to 1048576"), std::tuple("--connections", "0", "1 to 10000"),
+        std::tuple("--queue", "0", "1 to 1048576"), std::tuple("--threads", "5000", "0 to 1024")}) {
+    CHECK(contains(error_of({"a.so", flag, value}),
+                   fmt::format("{}: expected a number from {}, found '{}'", flag, range, value)));
+  }
+  CHECK(contains(error_of({"a.so", "--porto", "1"}), "unknown argument '--porto'\nusage: "));
+  CHECK(contains(error_of({"--port", "1"}), "expected an artifact\nusage: "));
+  const Outcome help = test::run_program({RELAXC_SERVE, "--help"}, 20);
+  CHECK(help.exit_code == 0);
+  CHECK(contains(help.out, "usage: "));
+  const Outcome nobody = test::run_program({RELAXC_SERVE_LOAD, folder.at("fixed.so"), "--port", "1"}, 20);
+  CHECK(nobody.exit_code == 1);
+  CHECK(contains(nobody.err, "no server answers at 127.0.0.1:1; start it first"));
   CHECK(contains(error_of({folder.at("none.so")}), "cannot open"));
 }
 #else

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import math
 import operator
 import os
 import warnings
@@ -14,6 +15,7 @@ from .errors import UsageError, check
 from .progress import Progress, reporter
 
 Path = Union[str, "os.PathLike[str]"]
+Ranges = Mapping[str, "tuple[int | None, int | None]"]  # of dims, by name
 
 
 class RelaxcWarning(UserWarning):
@@ -36,7 +38,7 @@ class Options:
 
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
                  dims: Mapping[str, int] | None = None,
-                 dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None,
+                 dim_ranges: Ranges | None = None,
                  kernels: Path | Sequence[Path] = (), jobs: int = 0, opt_level: int = 0, winograd_error: float = 2,
                  precision: str | None = None, in_place: bool = False, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
@@ -45,6 +47,12 @@ class Options:
             raise UsageError(f"jobs is {jobs}, expected 0 (all cores) or more")
         if not 0 <= opt_level <= 3:
             raise UsageError(f"opt_level is {opt_level}, expected 0 to 3")
+        if not 0 <= winograd_error < math.inf:
+            raise UsageError(f"winograd_error is {winograd_error}, expected a finite number from 0")
+        if log is not None and not callable(log):
+            raise UsageError(f"log is {log!r}, expected a function of one str")
+        if not callable(progress) and progress not in (True, False):
+            raise UsageError(f"progress is {progress!r}, expected True, False or a function of one Progress")
         for option, value in (("dims", dims), ("dim_ranges", dim_ranges)):
             if value is not None and not isinstance(value, Mapping):
                 raise UsageError(f"{option} is {value!r}, expected a dict from names to sizes, such as " +

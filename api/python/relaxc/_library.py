@@ -210,4 +210,11 @@ def text(value: bytes | None) -> str:
 
 def encoded(value: str | bytes | os.PathLike[str] | None) -> bytes | None:
     """Returns a name or path as the library takes it."""
-    return None if value is None else os.fsencode(value)
+    if value is None:
+        return None
+    result = os.fsencode(value)
+    if b"\0" in result:
+        from .errors import UsageError  # which needs this module
+
+        raise UsageError(f"{value!r} has a zero character, which no name or path has")
+    return result

@@ -12,7 +12,7 @@ from . import _interrupt, _library
 from ._library import Tensor, lib, text
 from ._tensors import Slot, take
 from ._values import Handle, from_any, to_any
-from .errors import UsageError, check, raise_last
+from .errors import check, raise_last
 from .info import ValueInfo
 from .profile import KernelCall
 
@@ -80,8 +80,7 @@ class Session:
             for place, array in zip(self._given_places, outputs):
                 if not place.lend_again(array, is_written=True):
                     self._are_held = True
-                    _check_writable(place, array)
-                    place.lend(array)
+                    place.lend_to_write(array)
             self._call(_run_into, self._given, len(self._given))
         except BaseException:
             self._forget()
@@ -198,17 +197,3 @@ class Session:
 
 def _slots(tensors: Any, infos: Sequence[ValueInfo], what: str) -> list[Slot]:
     return [Slot(tensors[i], info.code, f"{what} '{info.name}'") for i, info in enumerate(infos)]
-
-
-def _check_writable(place: Slot, array: Any) -> None:
-    if isinstance(array, np.ndarray):
-        if not array.flags.writeable:
-            raise UsageError(f"{place.name} cannot be written to a read-only array")
-        if any(stride % array.itemsize for stride in array.strides):
-            raise UsageError(f"{place.name} cannot be written to an array with strides of parts of an element")
-        if place.declared is not None and place.declared.is_packed:
-            raise UsageError(f"{place.name} has packed elements, which cannot be written to an array")
-    elif hasattr(array, "is_neg") and (array.is_neg() or array.is_conj()):
-        raise UsageError(f"{place.name} cannot be written to a tensor whose sign or conjugate is not computed yet")
-    elif not hasattr(array, "__dlpack__"):
-        raise UsageError(f"{place.name}: expected an array to write to, got {type(array).__name__}")

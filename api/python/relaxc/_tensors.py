@@ -19,15 +19,23 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = c.c_void_p, [c.py_object, 
 
 def as_array(value: Any, declared: Code | None) -> np.ndarray[Any, Any]:
     """Returns what NumPy makes of a value; lists and numbers become the declared dtype."""
-    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array_interface__"):
-        array = np.asarray(value)
-    elif hasattr(value, "__array__"):
-        array = np.asarray(value)
-    elif declared is None or declared.is_string:
-        array = np.asarray(value)
-    else:
-        array = _from_numbers(value, declared)
-    return array
+    if isinstance(value, np.ma.MaskedArray) and bool(np.any(value.mask)):
+        raise TypeError("some elements of the array are masked, and a tensor has no mask: give numbers in their place "
+                        "(x.filled(0))")
+    if value is None:
+        raise TypeError("expected an array, got None")
+    is_array = hasattr(value, "__array_interface__") or hasattr(value, "__array__") or _is_buffer(value)
+    if is_array or declared is None or declared.is_string:
+        return np.asarray(value)
+    return _from_numbers(value, declared)
+
+
+def _is_buffer(value: Any) -> bool:
+    """Returns whether the value has memory with a dtype of its own, as array.array and memoryview have."""
+    try:
+        return bool(memoryview(value).format)
+    except TypeError:
+        return False
 
 
 def _from_numbers(value: Any, declared: Code) -> np.ndarray[Any, Any]:
@@ -36,16 +44,32 @@ def _from_numbers(value: Any, declared: Code) -> np.ndarray[Any, Any]:
         raise TypeError(f"NumPy does not have the dtype: install the package ml_dtypes, or give the bits as an array of "
                         f"{dtype}")
     array = np.asarray(value)
-    if array.size and dtype.kind in "iub" and array.dtype.kind not in ("iub" if dtype.kind != "b" else "b"):
-        raise TypeError(f"expected numbers of {dtype}, got {array.dtype}")
-    result = array.astype(dtype)
-    if dtype.kind in "iu" and not np.array_equal(result, array):
+    if array.size and array.dtype != dtype and array.dtype.kind not in _KINDS_OF_NUMBERS.get(dtype.kind, "iubf"):
+        raise TypeError(f"expected numbers of {dtype}, got {_described(array)}")
+    with np.errstate(over="ignore"):
+        result = array.astype(dtype)
+    is_changed = dtype.kind in "iu" and not np.array_equal(result, array)
+    if is_changed or (dtype.kind == "f" and bool(np.any(np.isinf(result) & np.isfinite(array)))):
         raise TypeError(f"a number is out of the range of {dtype}")
     if declared.is_packed and declared.code in (INT, UINT) and array.size:
         least, most = declared.range
         if array.min() < least or array.max() > most:
             raise TypeError(f"a number is out of the range of {declared.bits} bits, {least} to {most}")
     return result
+
+
+# The kinds of numbers in lists that become a dtype of each kind, where these are not all but complex ones.
+_KINDS_OF_NUMBERS = {"i": "iub", "u": "iub", "b": "b", "c": "iubfc"}
+
+
+def _described(array: np.ndarray[Any, Any]) -> str:
+    """Returns the dtype of an array, or the type of an element that is not a number."""
+    if array.dtype.kind != "O":
+        return str(array.dtype)
+    others = [item for item in array.reshape(-1).tolist() if not isinstance(item, (int, float))]
+    if not others:
+        return "numbers of any size"
+    return f"{'None' if others[0] is None else type(others[0]).__name__} among them"
 
 
 class Slot:
@@ -92,6 +116,26 @@ class Slot:
             raise
         except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
             raise UsageError(f"{self.name}: {error}") from error
+
+    def lend_to_write(self, value: Any, must_be_dense: bool = False) -> None:
+        """Points at the memory of the value itself, to which the run writes. Errors name the slot and the remedy."""
+        problem = _why_not_written(value, self.declared)
+        if problem is None:
+            self.lend(value)
+            dims, strides = self.dims(), self._strides()
+            if strides is not None and _overlaps(dims, strides):
+                problem = "several elements of the array share memory: give a copy of it"
+            elif strides is not None and must_be_dense and not _is_dense(dims, strides):
+                problem = "the array is not dense in C order: give np.ascontiguousarray(x), and keep that"
+        if problem is not None:
+            raise UsageError(f"{self.name} is written to in place, and {problem}")
+
+    def _strides(self) -> tuple[int, ...] | None:
+        """Returns the strides of what is lent, in elements; None: dense."""
+        tensor = self.tensor
+        if not tensor.strides or not tensor.ndim:
+            return None
+        return tuple((c.c_int64 * tensor.ndim).from_address(tensor.strides))
 
     def _lend(self, value: Any) -> bool:
         if type(value) is not _ndarray:
@@ -155,6 +199,46 @@ class Slot:
 
     def release(self) -> None:
         self._keep = None
+
+
+def _why_not_written(value: Any, declared: Code | None) -> str | None:
+    """Returns why a run cannot write to the value, with the remedy; None: it can, for all that one can tell before."""
+    if isinstance(value, np.ma.MaskedArray):
+        return "a masked array is not a tensor: give x.filled(0), and keep that"
+    if isinstance(value, np.ndarray):
+        if not value.flags.writeable:
+            return "the array is read-only: give a copy of it (x.copy())"
+        if not value.dtype.isnative:
+            native = value.dtype.newbyteorder("=").str
+            return f"{value.dtype} is not of this machine's byte order: give x.astype({native!r}), and keep that"
+        if any(stride % value.itemsize for stride in value.strides):
+            return "the array has strides of parts of an element: give np.ascontiguousarray(x), and keep that"
+        is_packed = declared is not None and declared.is_packed
+        return "its elements are packed, several to a byte, as those of no array are" if is_packed else None
+    if hasattr(value, "is_neg") and (value.is_neg() or value.is_conj()):
+        return "the sign or conjugate of the tensor is not computed yet: give x.resolve_conj().resolve_neg()"
+    if not hasattr(value, "__dlpack__"):
+        return f"expected an array to write to, got {type(value).__name__}"
+    return None
+
+
+def _overlaps(dims: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Returns whether elements may share memory. Slices of a dense array, also transposed ones, never do."""
+    end = 0  # of the elements along the dims before
+    for stride, dim in sorted((abs(stride), dim) for stride, dim in zip(strides, dims) if dim > 1):
+        if stride <= end:
+            return 0 not in dims
+        end += (dim - 1) * stride
+    return False
+
+
+def _is_dense(dims: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    expected = 1
+    for dim, stride in zip(reversed(dims), reversed(strides)):
+        if dim != 1 and stride != expected:
+            return 0 in dims
+        expected *= dim
+    return True
 
 
 class _Memory:

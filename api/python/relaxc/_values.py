@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import operator
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -54,11 +55,13 @@ def to_any(value: Any, info: ValueInfo | None, name: str) -> Handle:
     if kind == "tensor":
         return _tensor(value, info, name)
     if kind == "shape":
-        dims = [int(dim) for dim in value]
+        dims = [_whole(dim, name) for dim in value]
         return _made(lib.any_shape, (c.c_int64 * len(dims))(*dims), len(dims))
     if kind == "int":
-        return _made(lib.any_int, int(value))
+        return _made(lib.any_int, _whole(value, name))
     if kind == "double":
+        if isinstance(value, (str, bytes)):
+            raise UsageError(f"{name}: expected a number, got {type(value).__name__}")
         return _made(lib.any_double, float(value))
     if kind == "string":
         data = _utf8(value)
@@ -71,6 +74,13 @@ def to_any(value: Any, info: ValueInfo | None, name: str) -> Handle:
 def _kind_of(value: Any) -> str:
     kinds = {dict: "map", tuple: "tuple", list: "sequence", str: "string", int: "int", float: "double"}
     return kinds.get(type(value), "tensor")
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name}: expected a whole number, got {value!r}") from None
 
 
 def _utf8(value: str | bytes) -> bytes:
@@ -104,6 +114,10 @@ def _map(value: Any, info: ValueInfo | None, name: str) -> Handle:
 
 def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
     declared = info.code if info is not None else None
+    if info is not None and info.is_cache:
+        slot = Slot(Tensor(), declared, f"the cache {name}")
+        slot.lend_to_write(value, must_be_dense=True)
+        return _lent(slot, value)
     if declared is not None and declared.is_string:
         value = np.asarray(value)
     elif not hasattr(value, "__dlpack__"):
@@ -112,7 +126,7 @@ def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
         return _strings(value, name)
     slot = Slot(Tensor(), declared, name)
     slot.lend(value)
-    return _lent(slot, value) if info is not None and info.is_cache else _made(lib.any_tensor, slot.tensor)
+    return _made(lib.any_tensor, slot.tensor)
 
 
 _lent_values: dict[int, tuple[ManagedTensor, Slot, Any]] = {}  # by the address of the first, until the library is done

@@ -10,7 +10,8 @@ import onnx  # type: ignore[import]
 import onnx.backend.base  # type: ignore[import]
 from onnx import helper
 
-from . import Model, compile
+from . import CompileError, Model, Module, compile
+from .errors import counted
 
 __all__ = ["Backend", "BackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -28,12 +29,23 @@ class BackendRep(onnx.backend.base.BackendRep):  # type: ignore[misc]
         values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
         names = [info.name for info in self.model.inputs]
         if len(values) > len(names):
-            raise ValueError(f"the model has {len(names)} inputs, got {len(values)}")
+            raise ValueError(f"the model has {counted(len(names), 'input')}, got {len(values)}")
         return tuple(self.model.run(dict(zip(names, values))).values())
 
 
 class Backend(onnx.backend.base.Backend):  # type: ignore[misc]
     """Compiles and runs ONNX models on the processor ("CPU")."""
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Returns whether the model can be imported and the device is "CPU". It is not compiled: some models fail later."""
+        if not cls.supports_device(device):
+            return False
+        try:
+            Module.from_onnx(model)
+        except CompileError:
+            return False
+        return True
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> BackendRep:
@@ -57,7 +69,7 @@ class Backend(onnx.backend.base.Backend):  # type: ignore[misc]
         arrays = [np.asarray(value) for value in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         names = [name for name in node.input if name]
         if len(names) != len(arrays):
-            raise ValueError(f"the node has {len(names)} inputs, got {len(arrays)}")
+            raise ValueError(f"the node has {counted(len(names), 'input')}, got {len(arrays)}")
         given = [helper.make_tensor_value_info(name, _element_type(array), array.shape)
                  for name, array in zip(names, arrays)]
         results = [onnx.ValueInfoProto(name=name) for name in node.output if name]

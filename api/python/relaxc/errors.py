@@ -75,6 +75,11 @@ _CLASSES = {
 }
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a count with its noun, such as "1 input" or "2 inputs"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def last_error(status: int) -> Error:
     """Returns the error of the last call on this thread, which gave `status`."""
     places = []

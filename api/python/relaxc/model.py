@@ -9,7 +9,7 @@ from typing import Any, Mapping, NoReturn, Sequence
 from . import _interrupt, _library
 from ._library import encoded, lib, text
 from ._session import Session
-from .errors import UsageError, check
+from .errors import UsageError, check, counted
 from .info import CacheInfo, ValueInfo, info_of
 from .profile import Profile
 
@@ -36,7 +36,7 @@ class Results(tuple):  # type: ignore[type-arg]
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.names:
-            raise KeyError(f"no output '{key}': there are {', '.join(self.names)}")
+            raise KeyError(f"no output '{key}'; expected {', '.join(self.names)}")
         return super().__getitem__(self.names.index(key))
 
 
@@ -87,11 +87,12 @@ class Model:
             caches.append(CacheInfo(self._names[row.input], self._output_names[row.output], length, row.axis))
         return tuple(caches)
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Runs the model.
 
         Args:
-            args, named: the inputs, in order or by name. Inputs that may be None can be left out.
+            args, named: the inputs, in order or by name. Inputs that may be None can be left out. An input whose name is
+                "out" is given in order, or to `run`.
             out: an array, or a list, tuple or dict by name of one for each output, to write the results to instead of
                 new ones. Shapes and dtypes must be those of the results.
         Returns: the array of the only output, else a `Results` tuple. With `out`, the arrays of it.
@@ -105,9 +106,9 @@ class Model:
         results = self._run(self._bound((), {**(inputs or {}), **named}), None)
         return dict(zip(self._output_names, results))
 
-    def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
+    def profile(self, /, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """Runs the model once to warm up, then `runs` times, and returns the kernel calls of the fastest of these runs:
-        nanoseconds, operations and bytes of each. `print` it."""
+        nanoseconds, operations and bytes of each. `print` it. An input whose name is "runs" is given in order."""
         if runs < 1:
             raise UsageError(f"runs is {runs}, expected at least 1")
         values = self._bound(args, named)
@@ -129,7 +130,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the artifact: what `relaxc.load`, the command relaxc and the C and C++ interfaces load."""
-        check(lib.program_save(self._program.handle, encoded(path)))
+        check(lib.program_save(self._program.handle, encoded(os.fspath(path))))
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -198,11 +199,15 @@ class Model:
         if isinstance(out, Mapping):
             unknown = set(out) ^ set(self._output_names)
             if unknown:
-                raise UsageError(f"out= names {', '.join(out)}; the outputs are {', '.join(self._output_names)}")
+                given = ", ".join(map(str, out)) or "no output"
+                raise UsageError(f"out= names {given}, expected {', '.join(self._output_names)}")
             out = [out[name] for name in self._output_names]
         arrays = list(out) if isinstance(out, (list, tuple)) else [out]
         if len(arrays) != len(self.outputs):
-            raise UsageError(f"out= has {len(arrays)} arrays, and the model {len(self.outputs)} outputs")
+            raise UsageError(f"out= has {counted(len(arrays), 'array')}, and the model has "
+                             f"{counted(len(self.outputs), 'output')}")
+        if len(arrays) > 1 and len(set(map(id, arrays))) < len(arrays):
+            raise UsageError("out= has the same array for two outputs: give one array for each")
         session.run_into(values, arrays)
         return arrays
 
@@ -219,11 +224,11 @@ class Model:
             except KeyError:
                 pass
         if len(args) > self._count:
-            raise UsageError(f"the model has {self._count} inputs, got {len(args)}")
+            raise UsageError(f"the model has {counted(self._count, 'input')}, got {len(args)}")
         values = dict(zip(self._names, args))
         for name, value in named.items():
             if name not in self._names:
-                raise UsageError(f"no input '{name}': there are {', '.join(self._names)}")
+                raise UsageError(f"no input '{name}'; expected {', '.join(self._names) or 'none'}")
             if name in values:
                 raise UsageError(f"input '{name}' is given twice")
             values[name] = value

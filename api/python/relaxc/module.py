@@ -4,12 +4,13 @@ from __future__ import annotations
 import ctypes as c
 import os
 import tempfile
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
-from ._compile import Options, Path
+from ._compile import Options, Path, Ranges
 from ._library import encoded, lib
 from .errors import UsageError
 from .model import Model, Program
+from .progress import Progress
 
 Source = Union[str, "os.PathLike[str]", bytes, "Module", Any]
 
@@ -26,10 +27,11 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
-            dim_ranges: Mapping[str, tuple[int | None, int | None]] | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0, passes: str | None = None,
-            function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+            dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0,
+            passes: str | None = None, function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
             precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
-            progress: Any = False, log: Any = None, memory_limit: int = 0) -> Model:
+            progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
+            memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
     Args:
@@ -71,20 +73,28 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
     return Model(Program(handle.value or 0), function, threads, memory_limit)
 
 
-def compile_to_file(source: Source, artifact: Path, **options: Any) -> None:
+def compile_to_file(source: Source, artifact: Path, *, target: str | None = None, dims: Mapping[str, int] | None = None,
+                    dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), passes: str | None = None,
+                    function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+                    precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
+                    progress: bool | Callable[[Progress], None] = False,
+                    log: Callable[[str], None] | None = None) -> None:
     """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="x86-64-v3")`.
 
     The options are those of `compile` that concern the compiler."""
-    stated = Options(**options)
+    stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges, kernels=kernels,
+                     jobs=jobs, opt_level=opt_level, winograd_error=winograd_error, precision=precision,
+                     in_place=in_place, cache=cache, log=log, progress=progress)
+    target_file = encoded(os.fspath(artifact))
     data, name = _bytes_of(source)
     if data is None:
-        stated.call(lib.compile_to_file, encoded(name), ..., encoded(artifact))
+        stated.call(lib.compile_to_file, encoded(name), ..., target_file)
         return
     with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
         path = os.path.join(folder, os.path.basename(name))
         with open(path, "wb") as file:
             file.write(data)
-        stated.call(lib.compile_to_file, encoded(path), ..., encoded(artifact))
+        stated.call(lib.compile_to_file, encoded(path), ..., target_file)
 
 
 class Module:
@@ -126,9 +136,17 @@ class Module:
         finally:
             lib.string_release(address)
 
-    def compile(self, **options: Any) -> Model:
+    def compile(self, *, target: str | None = None, dims: Mapping[str, int] | None = None,
+                dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0,
+                passes: str | None = None, function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+                precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
+                progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
+                memory_limit: int = 0) -> Model:
         """Compiles it, as `relaxc.compile` does."""
-        return compile(self, **options)
+        return compile(self, target=target, dims=dims, dim_ranges=dim_ranges, kernels=kernels, threads=threads,
+                       passes=passes, function=function, opt_level=opt_level, winograd_error=winograd_error,
+                       precision=precision, in_place=in_place, jobs=jobs, cache=cache, progress=progress, log=log,
+                       memory_limit=memory_limit)
 
     def __str__(self) -> str:
         return self.text()

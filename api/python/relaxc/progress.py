@@ -29,7 +29,9 @@ class Line:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._last, self._width = stream, 0.0, 0
-        self.is_shown = stream.isatty() or type(stream).__module__.startswith("ipykernel")
+        self._start = time.monotonic()
+        self._is_kept = type(stream).__module__.startswith("ipykernel")  # a notebook saves a wiped line as blanks
+        self.is_shown = stream.isatty() or self._is_kept
 
     def __call__(self, now: Progress) -> None:
         time_now = time.monotonic()
@@ -44,8 +46,12 @@ class Line:
         self._write(line)
 
     def close(self) -> None:
-        """Wipes the line."""
-        if self._width:
+        """Wipes the line; in a notebook, says in its place how long the work took."""
+        if self._width and self._is_kept:
+            self._write(f"the compiler worked for {time.monotonic() - self._start:.1f} s")
+            self._stream.write("\n")
+            self._stream.flush()
+        elif self._width:
             self._write("")
             self._stream.write("\r")
             self._stream.flush()
