@@ -9,10 +9,20 @@
 #include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/printable.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/tuning_database.h"
 
 namespace relaxc {
+
+static constexpr const char* kTuningRecords = "database_tuning_record.json";  // as tools/tool.h has it
+
+bool has_schedule_rules(const std::string& text) {
+  auto begins_line = [&](const char* form) {
+    return text.starts_with(form) || text.find(std::string("\n") + form) != std::string::npos;
+  };
+  return begins_line("@S.") || begins_line("S.");
+}
 
 // Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
 static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {

@@ -5,6 +5,9 @@
 
 namespace relaxc {
 
+// Returns whether a line of the text begins a schedule, a rule or a kernel (S.).
+bool has_schedule_rules(const std::string& text);
+
 // Reads such files for a compilation. `settings` gets the schedules and, by finish(), the kernels.
 class RuleFiles {
  public:

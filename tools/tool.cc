@@ -127,13 +127,6 @@ void CompilerOptions::add_dims(CLI::App& app) {
   app.add_option("--dim", fixed_dims, "NAME=VALUE, the size of a symbolic dim: it is compiled for this size only");
 }
 
-static bool has_schedule_rules(const std::string& text) {
-  auto begins_line = [&](const char* form) {
-    return text.starts_with(form) || text.find(std::string("\n") + form) != std::string::npos;
-  };
-  return begins_line("@S.") || begins_line("S.");
-}
-
 bool holds_schedules(const std::string& path) {
   const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
