@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 #include "passes/tables.h"
 #include "support/diagnostic.h"
