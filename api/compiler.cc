@@ -11,8 +11,8 @@
 #include "api/failure.h"
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
+#include "codegen/rule_files.h"
 #include "ir/text/printer.h"
-#include "passes/kernel_rules.h"
 #include "passes/precision.h"
 #include "passes/tables.h"
 #include "vm/error.h"
@@ -64,14 +64,11 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
       options.progress(options.user, &info);
     };
   }
-  std::vector<KernelRule> rules;
-  for (int32_t i = 0; i < options.num_kernels; ++i) {
-    const std::string file = options.kernels[i], text = read_text(file);
-    std::ranges::move(read_schedule_rules(text, file), std::back_inserter(settings.schedules));
-    std::ranges::move(read_kernel_rules(text, file, op_table()), std::back_inserter(rules));
-  }
-  check_names(rules);
-  if (!rules.empty()) settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+  RuleFiles rules(settings);
+  for (int32_t i = 0; i < options.num_kernels; ++i) rules.read(options.kernels[i]);
+  rules.finish();
+  for (const std::string& note : rules.notes) log_to(options, RELAXC_LOG_NOTE, note);
+  for (const Diagnostic& warning : rules.warnings.all()) log_to(options, RELAXC_LOG_WARNING, to_string(warning));
   return settings;
 }
 

@@ -156,9 +156,14 @@ void relaxc_program_release(relaxc_program* program) {
 relaxc_status relaxc_program_save(const relaxc_program* program, const char* path) {
   return call([&] {
     std::span<const std::byte> bytes = given(program, "program").program.artifact();
-    relaxc::vm::OutputFile file(&given(path, "path"), relaxc::vm::FileKind::kExecutable);
-    file.write(bytes.data(), bytes.size());
-    file.commit();
+    given(path, "path");
+    try {
+      relaxc::vm::OutputFile file(path, relaxc::vm::FileKind::kExecutable);
+      file.write(bytes.data(), bytes.size());
+      file.commit();
+    } catch (const relaxc::RuntimeError& error) {  // as relaxc_compile_to_file does
+      throw ToldError{RELAXC_INVALID, error.what(), {}};
+    }
   });
 }
 

@@ -299,7 +299,7 @@ typedef struct relaxc_compile_options {
   const char* const* dim_names; /* symbolic dims of the inputs that get a fixed value */
   const int64_t* dim_values;
   int32_t num_dims;
-  const char* const* kernels; /* files of kernels and of schedules (docs/own-kernels.md) */
+  const char* const* kernels; /* files of kernels and of schedules, libraries of C kernels (docs/own-kernels.md) */
   int32_t num_kernels;
   int32_t num_threads;   /* that compile; 0: all cores */
   int32_t opt_level;     /* 1 to 3, of machine code; 0: the default, 2 */

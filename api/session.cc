@@ -217,7 +217,12 @@ void take(const DLTensor* tensors, int32_t count, const char* what, std::vector<
   check_count(count, tensors, what);
   const auto size = static_cast<size_t>(count);
   if (last.size() < size) last.resize(size);
-  for (size_t i = 0; i < size; ++i) taken.push_back(tensor_of(tensors[i], what, last[i]));
+  size_t i = 0;
+  try {
+    for (; i < size; ++i) taken.push_back(tensor_of(tensors[i], "it", last[i]));
+  } catch (const UsageError& error) {  // a name for each tensor would cost every run
+    fail_usage("{} {} (counted from 0): {}", what, i, error.what());
+  }
 }
 
 // Returns the function that is to run. Reads no tensor before the counts are right.
@@ -259,8 +264,8 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
     relaxc_session::Scope scope(given(session, "session"));
     check_count(num_inputs, inputs, "inputs");
     check_ranks(inputs, function_for(*session, function, num_inputs, num_outputs).inputs);
-    take(inputs, num_inputs, "an input", session->input_forms, session->inputs);
-    take(outputs, num_outputs, "an output", session->output_forms, session->outputs);
+    take(inputs, num_inputs, "input", session->input_forms, session->inputs);
+    take(outputs, num_outputs, "output", session->output_forms, session->outputs);
     session->session.run_into(session->inputs, session->outputs, text_of(function));
     for (int32_t i = 0; i < num_outputs; ++i) {
       const relaxc::Tensor& result = session->outputs[static_cast<size_t>(i)];
@@ -277,7 +282,7 @@ relaxc_status relaxc_run(relaxc_session* session, const char* function, const DL
     std::fill_n(outputs, num_outputs, nullptr);
     check_count(num_inputs, inputs, "inputs");
     check_ranks(inputs, function_for(*session, function, num_inputs, num_outputs).inputs);
-    take(inputs, num_inputs, "an input", session->input_forms, session->inputs);
+    take(inputs, num_inputs, "input", session->input_forms, session->inputs);
     std::vector<relaxc::Tensor> results = session->session.run(session->inputs, text_of(function));
     if (std::ssize(results) != num_outputs)
       fail_usage("the function has {} results, got places for {}", results.size(), num_outputs);

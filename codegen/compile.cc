@@ -25,6 +25,7 @@
 #include "support/guard.h"
 #include "support/joined.h"
 #include "tir/analysis/races.h"
+#include "tir/analysis/reductions.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 #include "vm/artifact.h"
@@ -126,6 +127,7 @@ static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
   for (const Diagnostic& warning : unread_annotations(module)) diagnostics.add(warning);
   for (const auto& [_, program] : programs_of(module)) {
     for (const Diagnostic& warning : racing_loops(program)) diagnostics.add(warning);
+    for (const Diagnostic& found : wrong_reductions(program, Results::kAllocated)) diagnostics.add(found);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -25,8 +26,12 @@ namespace {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_))
-      fail({}, "cannot make a temporary folder: {}", error.message());
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_)) {
+      llvm::SmallString<128> parent;
+      llvm::sys::path::system_temp_directory(true, parent);
+      fail({}, "cannot make a temporary folder in '{}': {}; the environment variable TMPDIR names another place",
+           std::string(parent.str()), error.message());
+    }
   }
   ~TemporaryFolder() { llvm::sys::fs::remove_directories(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;

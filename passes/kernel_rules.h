@@ -44,6 +44,9 @@ struct KernelRule {
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
                                           std::vector<std::string>* notes = nullptr, Diagnostics* warnings = nullptr);
 
+// Returns the tensor programs of the rules.
+IRModule programs_of_rules(const std::vector<KernelRule>& rules);
+
 // Throws a CompileError where rules of two files have one name: schedules and --passes find them by it.
 void check_names(const std::vector<KernelRule>& rules);
 

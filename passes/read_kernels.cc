@@ -10,6 +10,7 @@
 #include "support/lists.h"
 #include "support/nearest.h"
 #include "tir/analysis/races.h"
+#include "tir/analysis/reductions.h"
 #include "tir/lower/lower.h"
 
 #include <algorithm>
@@ -94,7 +95,9 @@ class KernelReader {
       shapes_.push_back(&line);
     } else if (const Syntax* decorator = find_decorator(line, "pattern", "S")) {
       KernelRule rule{.name = std::string(line.text), .span = file_.span(line)};
+      broken_.insert(rule.name);
       rule.pattern = read_pattern(line, file_, ops_);
+      broken_.erase(rule.name);
       pattern_arguments(*decorator, "S.pattern", rule);
       if (!patterns_.emplace(rule.name, std::move(rule)).second)
         fail(file_.span(line), "pattern '{}' is defined twice", line.text);
@@ -287,6 +290,8 @@ class KernelReader {
       fail(file_.span(at), "absent= is for nodes of the model, S.implements(\"domain::Type\") or node=\"name\"");
     if (text::is_name(*what)) {
       auto found = patterns_.find(what->text);
+      if (found == patterns_.end() && broken_.contains(std::string(what->text)))
+        throw CompileError({});  // told already
       if (found == patterns_.end())
         fail(file_.span(*what), "there is no pattern '{}' above; define it with @S.pattern", what->text);
       if (!attrs.empty())
@@ -310,6 +315,9 @@ class KernelReader {
       rule.attrs = std::move(attrs);
       return;
     }
+    if (patterns_.contains(name) && !ops_.find(ops::full_name(name)))
+      fail(file_.span(*what),
+           "there is no operator '{0}', but a pattern: its name stands without quotes, S.implements({0})", name);
     rule.pattern = pattern_of_operator(name, attrs, ops_, file_.span(at));
   }
 
@@ -511,11 +519,24 @@ class KernelReader {
   std::vector<uint32_t> starts_;  // the first lines of all definitions
   std::map<std::string, KernelRule, std::less<>> patterns_;
   std::set<std::string> used_, names_;
+  std::set<std::string> broken_;  // patterns that cannot be read
   std::vector<const Line*> shapes_;
   std::vector<KernelRule> rules_;
 };
 
 }  // namespace
+
+IRModule programs_of_rules(const std::vector<KernelRule>& rules) {
+  IRModule result;
+  for (const KernelRule& rule : rules) {
+    const bool is_program = rule.kernel && rule.kernel->symbol.empty();
+    if (is_program) result.functions.insert_or_assign(rule.kernel->name, rule.kernel->program);
+    for (const auto& [name, function] : rule.functions.functions) {
+      if (function.is<PrimFunc>()) result.functions.insert_or_assign(name, function);
+    }
+  }
+  return result;
+}
 
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
                                           std::vector<std::string>* notes, Diagnostics* warnings) {
@@ -525,7 +546,15 @@ std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::stri
   for (size_t i = 0; i < reader.programs.size(); ++i)
     verify({{{fmt::format("kernel_{}", i), without_symbol(reader.programs[i])}}, {}, {}}, ops, problems);
   problems.throw_if_errors();
+  Diagnostics other_warnings;
+  for (const PrimFuncRef& program : reader.programs) {
+    for (const Diagnostic& found : wrong_reductions(program, Results::kParams))
+      (found.severity == Severity::kError ? problems : other_warnings).add(found);
+  }
+  problems.throw_if_errors();
   if (warnings) {
+    for (const Diagnostic& warning : other_warnings.all()) warnings->add(warning);
+    verify_ranges(programs_of_rules(rules), Ranges::kIndices, *warnings);
     for (const Diagnostic& warning : unread_annotations(reader.programs)) warnings->add(warning);
     for (const KernelRule& rule : rules) {
       for (const std::string& param : rule.pattern ? unused_params(*rule.pattern) : std::vector<std::string>())

@@ -334,8 +334,11 @@ Pattern pattern_of_operator(const std::string& name, const Attrs& attrs, const O
   if (!row) {
     std::string near =
         nearest(name, map_each(ops.rows(), [](const OpRow& known) { return ops::short_name(known.name); }));
-    fail(span, "there is no operator '{}'{}; a type of ONNX nodes is written \"domain::Type\"", name,
-         near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
+    const size_t dot = name.rfind('.');
+    const std::string type =
+        dot == std::string::npos ? "domain::Type" : name.substr(0, dot) + "::" + name.substr(dot + 1);
+    fail(span, "there is no operator '{}'{}; a type of ONNX nodes is written \"{}\"", name,
+         near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near), type);
   }
   for (const auto& [key, value] : attrs) {
     // An input that is not a tensor is named like an attribute: min and max of clip.

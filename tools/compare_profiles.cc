@@ -105,6 +105,13 @@ int run(const CompareCommand& command) {
   const ProfilePair pair = holds_figures(command.a) ? pair_of(read_profile(command.a, read_text(command.a)),
                                                               read_profile(command.b, read_text(command.b)))
                                                     : profiled_in_turn(command);
+  const bool share_nodes = std::ranges::any_of(
+      pair.rows, [](const ProfileRow& row) { return !row.a_kernels.empty() && !row.b_kernels.empty(); });
+  if (!share_nodes && !pair.a.kernels.empty() && !pair.b.kernels.empty())
+    print_note(
+        "note: no kernel of '{}' computes a node of '{}': these are different models, so that their times do not "
+        "compare\n",
+        command.a, command.b);
   if (command.html != "-") print_message("{}", text_of(pair));
   if (!command.html.empty())
     write_text(command.html, comparison_page(fmt::format("{} and {}", command.a, command.b), report_of(pair).json()));

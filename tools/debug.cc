@@ -48,7 +48,7 @@ class Microscope {
     }
     if (difference.empty()) return finish();
     out_.say("machine code differs from {}: {}", reference_name(), difference);
-    vm::make_folder(options_.output);  // the search may take long: where nothing can be written, it does not begin
+    out_.folder();  // the search may take long: it is known before where its files go
     if (!is_wrong_from_the_start()) find_pass();
     return finish();
   }
@@ -84,8 +84,10 @@ class Microscope {
   std::string compare_results() {
     std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_);
     is_stated_ = std::ranges::all_of(stated, [](const auto& value) { return value.has_value(); });
-    for (size_t i = 0; i < results_.size(); ++i)
+    for (size_t i = 0; i < results_.size(); ++i) {
+      has_unexpected_nan_ |= has_nan(results_[i].value) && !(stated[i] && has_nan(*stated[i]));
       expected_.push_back(stated[i] ? *stated[i] : plain_.result(results_[i], i));
+    }
     return difference_from_expected(results_);
   }
   std::string difference_from_expected(const std::vector<NamedValue>& results) const {
@@ -100,18 +102,31 @@ class Microscope {
     return {};
   }
 
-  // Names the operator that makes the first NaN, where one reaches a result or --nan asks for it.
+  // Names the inputs and constants that hold a NaN, and the operator that makes the first one, where a result has one
+  // that the reference does not have, or --nan asks for it.
   bool find_not_finite() {
-    auto has_nan = [](const NamedValue& result) {
-      const Tensor* tensor = result.value.get_if<Tensor>();
-      return tensor && not_finite(*tensor).starts_with("a NaN");
-    };
-    if (!options_.nan && (is_stated_ || std::ranges::none_of(results_, has_nan))) return false;
+    if (!options_.nan && !has_unexpected_nan_) return false;
+    const bool is_given = say_given();
+    return find_maker() || is_given;
+  }
+  // Lists the inputs that are not finite and the constants with a NaN; returns whether there is a NaN.
+  bool say_given() {
+    bool found = false;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const Tensor* tensor = inputs_[i].get_if<Tensor>();
-      const std::string found = tensor ? not_finite(*tensor) : "";
-      if (!found.empty()) print_message("input '{}' has {}\n", printable(infos_[i].name), found);
+      const std::string worst = tensor ? not_finite(*tensor) : "";
+      if (worst.empty()) continue;
+      found |= has_nan(inputs_[i]);
+      out_.say("input '{}' has {}", printable(infos_[i].name), worst);
     }
+    for (const std::string& line : plain_.constants_with_nan(*module_)) {
+      found = true;
+      out_.say("{}", line);
+    }
+    return found;
+  }
+
+  bool find_maker() {
     const ObservedCall* infinity = nullptr;
     for (const ObservedCall& call : plain_.run().calls) {
       if (call.not_finite.empty()) continue;
@@ -222,7 +237,7 @@ class Microscope {
     const PassContext context = pass_context(settings_);
     const std::vector<const Pass*> passes = passes_of(settings_, context.target);
     CompileSettings with_folder = settings_;
-    with_folder.runner.dump_dir = options_.output;
+    with_folder.runner.dump_dir = out_.folder();
     std::optional<Culprit> culprit =
         find_culprit(*module_, passes, with_folder, check, [](const std::string& line) { print_note("{}\n", line); });
     if (!culprit) {
@@ -322,7 +337,8 @@ class Microscope {
   std::vector<vm::Value> inputs_, expected_;
   ObservedRun machine_;
   std::vector<NamedValue> results_;
-  bool is_stated_ = false;  // all that is expected comes from the reference
+  bool is_stated_ = false;           // all that is expected comes from the reference
+  bool has_unexpected_nan_ = false;  // a result of machine code has a NaN, and not the reference
 };
 
 int debug(const DebugOptions& options) {

@@ -182,6 +182,11 @@ std::string not_finite(const Tensor& tensor) {
   return infinity < 0 ? "" : fmt::format("an infinity at [{}]", joined(indices_of(infinity, tensor.shape())));
 }
 
+bool has_nan(const vm::Value& value) {
+  const Tensor* tensor = value.get_if<Tensor>();
+  return tensor && not_finite(*tensor).starts_with("a NaN");
+}
+
 ObservedRun observe(const Program& program, const IRModule& module, const std::vector<vm::Value>& inputs,
                     const std::string& function, const std::string& kernel) {
   Observer observer(module, kernel);

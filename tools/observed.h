@@ -45,5 +45,7 @@ std::optional<Parting> first_parting(const ObservedRun& expected, const Observed
 std::vector<std::string_view> nodes_in(std::string_view label);
 // Returns "a NaN at [0, 3]" or "an infinity at [2]" for the first such element; "" where all are finite.
 std::string not_finite(const Tensor& tensor);
+// Returns whether it is a tensor with a NaN.
+bool has_nan(const vm::Value& value);
 
 }  // namespace relaxc::tools

@@ -1,5 +1,6 @@
 #include "tools/plain_model.h"
 
+#include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tools/console.h"
@@ -38,6 +39,25 @@ std::optional<size_t> PlainModel::find_node(std::string_view name) const {
 std::string PlainModel::place_of(const std::string& nodes, const std::string& kernel) const {
   if (const auto node = find_node(nodes)) return fmt::format("'{}' ({})", nodes, nodes_[*node].op_type);
   return nodes.empty() ? fmt::format("kernel '{}'", kernel) : fmt::format("'{}'", nodes);
+}
+
+std::vector<std::string> PlainModel::constants_with_nan(const IRModule& module) const {
+  std::vector<std::string> lines;
+  auto add = [&](const std::string& name, const Tensor& tensor) {
+    if (has_nan(tensor)) lines.push_back(fmt::format("{} has {}", name, not_finite(tensor)));
+  };
+  if (case_) {
+    for (const auto& [name, tensor] : initializers_of_onnx(case_->model))
+      add(fmt::format("initializer '{}'", printable(name)), tensor);
+  }
+  if (!lines.empty()) return lines;
+  for (const auto& [name, function] : module.functions) {
+    walk(function, [&](const Ref<Constant>& constant) {
+      const std::string place = to_string(constant.span());
+      add("a constant of " + (place.empty() ? fmt::format("'{}'", name) : place), constant->data);
+    });
+  }
+  return lines;
 }
 
 std::optional<ModelCase> PlainModel::single(size_t node, const std::map<std::string, vm::Value>& values) const {

@@ -28,6 +28,9 @@ class PlainModel {
   std::optional<size_t> find_node(std::string_view name) const;
   // Returns the node of this name with its operator, else all nodes of a kernel, or the kernel of a text.
   std::string place_of(const std::string& nodes, const std::string& kernel = "") const;
+  // Returns a line for each initializer with a NaN, else for each constant of the module that was made of the model:
+  // "initializer 'w' has a NaN at [0, 3]". Infinities do not count: masks have them.
+  std::vector<std::string> constants_with_nan(const IRModule& module) const;
   // Returns the node as a model; nullopt where that is not possible.
   std::optional<ModelCase> single(size_t node, const std::map<std::string, vm::Value>& values) const;
 

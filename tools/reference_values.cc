@@ -62,9 +62,15 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
   flags.check_dims(infos);
   std::vector<WrittenValue> given = flags.given(infos);
   for (size_t i = 0; i < infos.size(); ++i) {
-    const Tensor* value = find_value(named, infos[i].name);
     const bool is_open = given[i].open == 0 && given[i].text == "_" && !given[i].value && !given[i].tensor;
-    if (value && is_open) given[i] = written_value(*value);
+    if (!is_open) continue;
+    if (const Tensor* value = find_value(named, infos[i].name))
+      given[i] = written_value(*value);
+    else if (!empty())  // its values are not those of inputs at random
+      fail({},
+           "the reference has no value of input '{0}', and its other values depend on it: add input_{1}.pb or {0}.npy "
+           "to it, or give --input {0}=FILE",
+           printable(infos[i].name), i);
   }
   std::vector<std::string> notes;
   std::vector<vm::Value> values = flags.make(infos, std::move(given), &notes);

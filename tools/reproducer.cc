@@ -1,5 +1,12 @@
 #include "tools/reproducer.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
 #include "frontend/onnx/test_data.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
@@ -77,14 +84,36 @@ void Reproducer::add_line(const std::string& line) {
   lines_ += line + "\n";
 }
 
-void Reproducer::write() const {
-  vm::make_folder(folder_);
-  vm::write_file(folder_ + "/report.txt", lines_);
+// Returns why no file can be made in the folder; "" where one can.
+static std::string why_not_writable(const std::string& folder) {
+  try {
+    vm::make_folder(folder);
+  } catch (const RuntimeError& error) {
+    return error.what();
+  }
+  return access(folder.c_str(), W_OK | X_OK) == 0
+             ? ""
+             : fmt::format("cannot write to the folder '{}': {}", folder, std::strerror(errno));
 }
 
+const std::string& Reproducer::folder() {
+  if (is_made_) return folder_;
+  is_made_ = true;
+  const std::string why = why_not_writable(folder_);
+  if (why.empty()) return folder_;
+  std::error_code error;
+  std::string temporary = (std::filesystem::temp_directory_path(error) / "relaxc-debug-XXXXXX").string();
+  if (error || !mkdtemp(temporary.data())) throw_runtime_error("{}; name another folder: -o DIR", why);
+  print_note("note: {}; the reproducer goes to '{}' (-o DIR names another folder)\n", why, temporary);
+  folder_ = temporary;
+  return folder_;
+}
+
+void Reproducer::write() { vm::write_file(folder() + "/report.txt", lines_); }
+
 // Writes the model with its inputs, and those results that have a value.
-void Reproducer::write_case(const ModelCase& model, const NamedValues& results) const {
-  const std::string data = folder_ + "/test_data_set_0";
+void Reproducer::write_case(const ModelCase& model, const NamedValues& results) {
+  const std::string data = folder() + "/test_data_set_0";
   vm::make_folder(data);
   vm::write_file(folder_ + "/model.onnx", model.model);
   int count = 0;
@@ -105,7 +134,7 @@ void Reproducer::write_kernel(const std::string& name, const PrimFuncRef& progra
                               const std::string& flags) {
   const std::vector<BufferUse> uses = buffer_uses(program);
   if (uses.size() != tensors.size()) return;
-  vm::make_folder(folder_);
+  folder();
   std::string command = fmt::format("relaxc debug {}/kernel.py", folder_);
   if (flags.find("--function") == std::string::npos) command += " --function " + name;
   for (size_t i = 0; i < uses.size(); ++i) {

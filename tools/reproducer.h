@@ -22,10 +22,11 @@ class Reproducer {
     add_line(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  const std::string& folder() const { return folder_; }
+  // Makes the folder when it is first asked for. Where that is not possible, it is a new one for temporary files.
+  const std::string& folder();
 
   // Writes model.onnx; its inputs, and its results where `results` has them, become test data in test_data_set_0.
-  void write_case(const ModelCase& model, const std::map<std::string, vm::Value>& results) const;
+  void write_case(const ModelCase& model, const std::map<std::string, vm::Value>& results);
   // Writes a tensor program as a text, and the tensors that it reads, in the order of its buffers, as .npy files.
   void write_kernel(const std::string& name, const PrimFuncRef& program, const std::vector<Tensor>& tensors,
                     const std::string& flags);
@@ -34,12 +35,13 @@ class Reproducer {
   void write_reduced(const ModelCase& model, const CompileSettings& settings, const Closeness& closeness,
                      const std::string& flags);
   // Writes all lines to report.txt.
-  void write() const;
+  void write();
 
  private:
   void add_line(const std::string& line);
 
   std::string folder_, lines_;
+  bool is_made_ = false;
 };
 
 // Returns whether machine code and the operators in the interpreter have different results; false where one of them

@@ -57,19 +57,6 @@ int format(const TextOptions& options) {
   return kRight;
 }
 
-// Returns the tensor programs of the kernels.
-IRModule programs_in(const std::vector<KernelRule>& rules) {
-  IRModule result;
-  for (const KernelRule& rule : rules) {
-    const bool is_program = rule.kernel && rule.kernel->symbol.empty();
-    if (is_program) result.functions.insert_or_assign(rule.kernel->name, rule.kernel->program);
-    for (const auto& [name, function] : rule.functions.functions) {
-      if (function.is<PrimFunc>()) result.functions.insert_or_assign(name, function);
-    }
-  }
-  return result;
-}
-
 // Returns the kernels of a file of --kernels, text or library. Its schedules are read, too.
 std::vector<KernelRule> kernels_of(const std::string& file, const TextOptions& options) {
   CompilerOptions compiler;
@@ -109,8 +96,7 @@ int check(const TextOptions& options) {
   });
   for (const std::string& file : options.kernels)
     collect(problems, [&] { std::ranges::move(kernels_of(file, options), std::back_inserter(rules)); });
-  IRModule kernels = programs_in(rules), programs = module;
-  check_ranges(kernels, problems);
+  IRModule kernels = programs_of_rules(rules), programs = module;
   programs.functions.merge(kernels.functions);
   for (const auto& [_, program] : programs_of(programs)) collect(problems, [&] { check_annotations(program); });
   problems.throw_if_errors();

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "codegen/open_types.h"
+#include "codegen/rule_files.h"
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
@@ -15,11 +15,9 @@
 #include "passes/precision.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
-#include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/whole_number.h"
-#include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
 #include "tools/progress_line.h"
 #include "vm/npy.h"
@@ -129,63 +127,11 @@ void CompilerOptions::add_dims(CLI::App& app) {
   app.add_option("--dim", fixed_dims, "NAME=VALUE, the size of a symbolic dim: it is compiled for this size only");
 }
 
-static bool has_schedule_rules(const std::string& text) {
-  auto begins_line = [&](const char* form) {
-    return text.starts_with(form) || text.find(std::string("\n") + form) != std::string::npos;
-  };
-  return begins_line("@S.") || begins_line("S.");
-}
-
 bool holds_schedules(const std::string& path) {
   const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
   return has_schedule_rules(text) || text.find("\n@R.rewriter") != std::string::npos;
-}
-
-// Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
-static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
-  std::filesystem::path records = path;
-  if (std::filesystem::is_directory(records)) records /= kTuningRecords;
-  if (records.extension() != ".json") return std::nullopt;
-  std::string name = records.filename().string();
-  if (size_t at = name.find("tuning_record"); at != std::string::npos) name.replace(at, 13, "workload");
-  std::filesystem::path workloads = records.parent_path() / name;
-  bool has_workloads = workloads != records && std::filesystem::exists(workloads);
-  return tuned_rule({records.string(), read_text(records.string())},
-                    {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
-}
-
-// Returns whether the file is a library, under whatever name: libmine.so.1.
-static bool is_library(const std::string& file) {
-  char magic[4] = {};
-  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
-  return file.ends_with(".so") || std::string_view(magic, sizeof magic) ==
-                                      "\x7f"
-                                      "ELF";
-}
-
-// Opens a library of C kernels, and returns what its rows implement.
-static std::vector<KernelRule> rules_of_library(const std::string& file, CompileSettings& settings) {
-  const auto& library = settings.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
-  std::vector<std::string> names =
-      map_each(library->rows(), [](const relaxc_kernel_row& row) { return std::string(row.name); });
-  std::vector<KernelRule> result;
-  for (const relaxc_kernel_row& row : library->rows()) {
-    if (!row.implements) continue;
-    std::string place = fmt::format("{}: {}", file, row.name);
-    std::ranges::move(read_kernel_rules(row.implements, place, tables_of(settings).ops()), std::back_inserter(result));
-  }
-  auto check = [&](const UserKernel& kernel) {
-    if (!kernel.symbol.empty() && !std::ranges::count(names, kernel.symbol))
-      fail(kernel.program.span(), "the library's table of kernels has no row '{}', which this declares; it has: {}",
-           kernel.symbol, printable(joined(names)));
-  };
-  for (const KernelRule& rule : result) {
-    if (rule.kernel) check(*rule.kernel);
-    if (rule.kernel && rule.kernel->shape) check(*rule.kernel->shape);
-  }
-  return result;
 }
 
 // Returns a word as a shell takes it.
@@ -292,34 +238,11 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   const std::vector<std::string> files = rule_files(model);
   const std::string model_file = split_text_path(model).file;
   result.runner.flags = flags_of_passes(files);
-  std::vector<KernelRule> rules;
-  std::vector<std::string> notes;
-  Diagnostics warnings;
-  for (const std::string& file : files) {
-    if (is_library(file)) {
-      std::ranges::move(rules_of_library(file, result), std::back_inserter(rules));
-      continue;
-    }
-    if (auto records = tuning_records_in(file)) {
-      result.schedules.push_back(*records);
-      continue;
-    }
-    const std::string text = read_text(file);
-    const size_t before = rules.size() + notes.size() + result.schedules.size();
-    expect_text(file, text, "kernels or schedules as text, or a library of C kernels");
-    bool has_schedules = file != model_file || has_schedule_rules(text);
-    if (has_schedules) std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
-    std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of
-    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused, &warnings),
-                      std::back_inserter(rules));
-    const bool has_found = rules.size() + notes.size() + result.schedules.size() > before;
-    if (file != model_file && !has_found)
-      fail(span_of_file(file), "neither a kernel nor a schedule stands in it (docs/own-kernels.md, docs/schedules.md)");
-  }
-  check_names(rules);
-  for (const std::string& note : notes) print_note("{}\n", note);
-  for (const Diagnostic& warning : warnings.all()) print_note("{}", to_string(warning));
-  if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+  RuleFiles rules(result);
+  for (const std::string& file : files) rules.read(file, file == model_file);
+  rules.finish();
+  for (const std::string& note : rules.notes) print_note("{}\n", note);
+  for (const Diagnostic& warning : rules.warnings.all()) print_note("{}", to_string(warning));
   if (!result.schedules.empty() || result.kernels)
     result.report = [](const std::string& line) { print_note("{}\n", line); };
   // A model may be compiled more than once (tools/given_shapes.h).

@@ -397,7 +397,8 @@ std::optional<int64_t> InputMaker::as_integer(const WrittenValue& given) const {
     return given.tensor->size() == 1 && !given.tensor->dtype().is_float() ? std::optional(given.tensor->as_int(0))
                                                                           : std::nullopt;
   if (given.open != 0) return std::nullopt;
-  if (given.text == "True" || given.text == "False") return given.text == "True";
+  if (given.text == "True" || given.text == "true") return 1;
+  if (given.text == "False" || given.text == "false") return 0;
   return evaluate_dim(given.text, dims_.known());
 }
 std::optional<double> InputMaker::as_number(const WrittenValue& given) const {

@@ -6,6 +6,7 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "frontend/onnx/dim_expressions.h"
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "support/guard.h"
@@ -60,11 +61,29 @@ Expr named_dim(ModelContext& context, const std::string& name) {
   const Expr* given = find_value(context.given_dims, name);
   return given && !context.options.dims.contains(name) ? *given : own_dim(context, name);
 }
+
+// Returns whether a tensor among the inputs has a dim of exactly this name, so that a run measures it.
+static bool is_measured(const ModelContext& context, const std::string& dim) {
+  const onnx::GraphProto& graph = context.file->proto().graph();
+  const auto constants = names_of_constants(graph, context.options);
+  return std::ranges::any_of(graph.input(), [&](const onnx::ValueInfoProto& input) {
+    if (!input.type().has_tensor_type() || constants.contains(input.name())) return false;
+    const auto& dims = input.type().tensor_type().shape().dim();
+    return std::ranges::any_of(dims, [&](const auto& each) { return each.dim_param() == dim; });
+  });
+}
+
 Expr own_dim(ModelContext& context, const std::string& name) {
   if (const int64_t* number = find_value(context.options.dims, name)) {
     context.fixed_dims.insert(name);
     return int_imm(*number);
   }
+  // "past + length" is no dim of its own where the model has these two: as one it could have any size, 1 included,
+  // which stretches.
+  const std::optional<Expr> composed = dim_of_expression(name, [&](const std::string& word) -> std::optional<Expr> {
+    return is_measured(context, word) ? std::optional(named_dim(context, word)) : std::nullopt;
+  });
+  if (composed) return *composed;
   auto [entry, inserted] = context.dims.emplace(name, make_dim(name));
   if (inserted) context.analyzer.bind(entry->second, Interval{0, std::numeric_limits<int64_t>::max()});
   return entry->second;

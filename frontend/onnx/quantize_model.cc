@@ -107,9 +107,22 @@ class QuantizedWriter {
     for (const FloatNode& node : result_.left) {
       if (node.is_product) reasons.push_back(fmt::format("'{}' ({}): {}", node.node, node.op_type, node.why));
     }
+    if (is_quantized())
+      fail({},
+           "the model is quantized already: it has no product of floats that can be quantized; give the model of "
+           "floats that it was made from");
     if (reasons.empty()) fail({}, "the model has nothing to quantize: expected a Conv, MatMul or Gemm");
     if (reasons.size() > 5) reasons.resize(5), reasons.emplace_back("...");
     fail({}, "the model has nothing that can be quantized: {}", joined(reasons, "; "));
+  }
+
+  bool is_quantized() const {
+    constexpr std::string_view kOfIntegers[] = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
+                                                "QLinearConv",    "QLinearMatMul",    "ConvInteger",
+                                                "MatMulInteger",  "MatMulNBits"};
+    return std::ranges::any_of(graph_.nodes(), [&](const onnx::NodeProto& node) {
+      return std::ranges::count(kOfIntegers, node.op_type()) > 0;
+    });
   }
 
   std::map<std::tuple<std::string, int64_t, int64_t>, WrittenWeight> weights_;
@@ -232,7 +245,8 @@ class DynamicWriter : public QuantizedWriter {
     const onnx::NodeProto& proto = graph_.nodes()[node];
     if (!is_product(proto)) return "no product";
     if (proto.op_type() != "MatMul" && proto.op_type() != "Gemm")
-      return "convolutions are quantized with ranges only: --calibrate or --random";
+      return "convolutions are not quantized by ranges of each run: leave out --dynamic, and give --calibrate or "
+             "--random";
     const WeightOrReason found = weight_of(graph_, proto);
     if (!found.weight) return found.why;
     if (found.weight->tensor->ndim() != 2) return "its weight is a batch of matrices";

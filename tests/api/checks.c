@@ -55,6 +55,44 @@ static void check_declarations(void) {
   relaxc_program_release(program);
 }
 
+static char warnings[4096];
+static void keep_warnings(void* user, relaxc_log_level level, const char* line) {
+  (void)user;
+  if (level == RELAXC_LOG_WARNING) strncat(warnings, line, sizeof warnings - strlen(warnings) - 1);
+}
+
+/* Files of kernels: what is said of them is logged, and what is no text is one error. */
+static void check_kernels(const char* folder) {
+  char file[4096];
+  const char* kernels[] = {file};
+  relaxc_compile_options options = {.size = sizeof options, .kernels = kernels, .num_kernels = 1, .log = keep_warnings};
+  snprintf(file, sizeof file, "%s/race.py", folder);
+  FILE* out = fopen(file, "w");
+  fputs(
+      "@S.implements(\"add\")\n@T.prim_func\n"
+      "def mine(x: T.Buffer((\"n\", 2), \"float32\"), w: T.Buffer((\"n\", 2), \"float32\"), "
+      "y: T.Buffer((\"n\", 2), \"float32\")):\n"
+      "    for l in T.parallel(n):\n        y[0, 0] = x[l, 0] + w[l, 0]\n",
+      out);
+  fclose(out);
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) == RELAXC_OK);
+  EXPECT(strstr(warnings, "several iterations of T.parallel loop 'l' write y[0, 0]") != NULL);
+  relaxc_program_release(program);
+  snprintf(file, sizeof file, "%s/libnone.so", folder);
+  out = fopen(file, "w");
+  fputs("\177ELF is no library", out);
+  fclose(out);
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) != RELAXC_OK);
+  EXPECT(MESSAGE_HAS("libnone.so") && !MESSAGE_HAS("character"));
+  snprintf(file, sizeof file, "%s/bytes.py", folder);
+  out = fopen(file, "w");
+  fwrite("\x93NUMPY\x01\x00\x01\x02\x03", 1, 11, out);
+  fclose(out);
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) != RELAXC_OK);
+  EXPECT(MESSAGE_HAS("expected kernels or schedules as text, or a library of C kernels"));
+}
+
 static void check_runs(void) {
   relaxc_program* program = compiled(TWICE);
   relaxc_session* session = session_of(program, NULL);
@@ -114,6 +152,7 @@ static void check_errors(void) {
   x = floats(in, 2, fitting);
   x.device.device_type = kDLCUDA;
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("device type 2"));
+  EXPECT(MESSAGE_HAS("input 0 (counted from 0): it is on device type"));
   DLManagedTensor* results[2] = {&(DLManagedTensor){.deleter = NULL}, NULL};
   EXPECT(relaxc_run(session, NULL, &y, 1, results, 2) == RELAXC_USAGE && results[0] == NULL);
   relaxc_session_release(session);
@@ -168,6 +207,8 @@ static void check_files(const char* folder) {
   snprintf(path, sizeof path, "%s/twice.so", folder);
   snprintf(cache, sizeof cache, "%s/cache", folder);
   relaxc_program* program = compiled(TWICE);
+  EXPECT(relaxc_program_save(program, "/no/such/folder/model.so") == RELAXC_INVALID && MESSAGE_HAS("/no/such/folder"));
+  EXPECT(relaxc_compile_to_file("/no/such/model.py", NULL, "/no/such/folder/model.so") == RELAXC_INVALID);
   EXPECT(relaxc_program_save(program, path) == RELAXC_OK);
   relaxc_program_release(program);
   EXPECT(relaxc_load(path, NULL, &program) == RELAXC_OK);
@@ -556,6 +597,7 @@ int main(int argc, char** argv) {
   check_runs();
   check_errors();
   check_files(argv[1]);
+  check_kernels(argv[1]);
   check_many_programs(argv[1]);
   check_values();
   check_caches();

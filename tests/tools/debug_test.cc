@@ -182,6 +182,75 @@ TEST_CASE("debug finds the operator that makes the first NaN", "[tools]") {
   CHECK(debug_in(folder, file, {"--input", "x=[1, 3, 2]", "--nan"}).exit_code == 0);
 }
 
+TEST_CASE("debug names the input and the initializer that hold a NaN", "[tools]") {
+  test::Folder folder("debug_given_nan");
+  // y = x * w; the second element of the weight of `bad` is a NaN.
+  auto model_of = [&](const char* name, float second) {
+    OnnxModel model;
+    model.input("x", kFloat32, "2").output("y").constant("w", Tensor::of<float>({2}, kFloat32, {1, second}));
+    model.node("Mul", "x w", "y");
+    return folder.write(name, model.proto().SerializeAsString());
+  };
+  const std::string bad = model_of("bad.onnx", NAN), good = model_of("good.onnx", 2);
+  auto debug = [&](std::vector<std::string> flags) {
+    std::vector<std::string> command = {"debug", flags[0], "-o", folder.at("found"), "-q", "--input", "x=" + flags[1]};
+    command.insert(command.end(), flags.begin() + 2, flags.end());
+    return run_relaxc(command);
+  };
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{}, {"--nan"}}) {
+    std::vector<std::string> command = {bad, "[1, 2]"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Outcome weight = debug(command);
+    CHECK(weight.exit_code == 1);
+    CHECK(contains(weight.out, "initializer 'w' has a NaN at [1]\n"));
+    CHECK_FALSE(contains(weight.out, "agrees"));
+    command[0] = good, command[1] = "[nan, 2]";
+    const Outcome input = debug(command);
+    CHECK(input.exit_code == 1);
+    CHECK(input.out == "input 'x' has a NaN at [0]\n");
+  }
+  // Masks have infinities on purpose.
+  const Outcome infinite = debug({good, "[inf, 2]", "--nan"});
+  CHECK(infinite.exit_code == 0);
+  CHECK(contains(infinite.out, "input 'x' has an infinity at [0]\nmachine code agrees"));
+  // A reference with the results alone, which has no NaN.
+  std::filesystem::create_directory(folder.at("data"));
+  write_npy(folder.at("data/y.npy"), Tensor::of<float>({2}, kFloat32, {1, 4}));
+  const Outcome stated = debug({bad, "[1, 2]", "--reference", folder.at("data")});
+  CHECK(stated.exit_code == 1);
+  CHECK(contains(stated.out, "initializer 'w' has a NaN at [1]\n"));
+  const std::string log = folder.write("log.onnx", layers("Log"));
+  const Outcome made = run_relaxc({"debug", log, "-o", folder.at("found"), "-q", "--input",
+                                   "x=[[-1, 0, 0, 0, 0, 0, 0, 0]]", "--reference", folder.at("data")});
+  CHECK(contains(made.out, "'act' (Log) makes a NaN at ["));
+  // Where the reference has that NaN too, the results agree.
+  write_npy(folder.at("data/y.npy"), Tensor::of<float>({2}, kFloat32, {1, NAN}));
+  CHECK(debug({bad, "[1, 2]", "--reference", folder.at("data")}).exit_code == 0);
+  // Without the input that its results belong to there is no verdict.
+  const Outcome open = run_relaxc({"debug", good, "-o", folder.at("found"), "--reference", folder.at("data")});
+  CHECK(open.exit_code == 1);
+  CHECK(contains(open.err,
+                 "the reference has no value of input 'x', and its other values depend on it: add "
+                 "input_0.pb or x.npy to it, or give --input x=FILE"));
+}
+
+TEST_CASE("debug writes its reproducer elsewhere where its folder cannot be made", "[tools]") {
+  const WrongRows rows("rule");
+  test::Folder folder("debug_readonly");
+  const std::string model = folder.write("model.onnx", layers()), file = folder.write("file", "");
+  const Outcome outcome =
+      run_relaxc({"debug", model, "--dim", "n=3", "--plugin", RELAXC_WRONG_PLUGIN, "-o", file + "/found"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "pass: wrong_rule\n"));
+  CHECK(contains(outcome.err, "the reproducer goes to '"));
+  const size_t at = outcome.out.find("reproducer: relaxc debug ");
+  REQUIRE(at != std::string::npos);
+  const std::string made = outcome.out.substr(at + 25, outcome.out.find("/model.onnx", at) - at - 25);
+  CHECK(std::filesystem::exists(made + "/report.txt"));
+  std::filesystem::remove_all(made);
+}
+
 TEST_CASE("debug finds a wrong rewriter of --kernels, and a wrong kernel", "[tools]") {
   test::Folder folder("debug_kernels");
   const std::string model = folder.write("model.onnx", layers()), rules = folder.write("rules.py", R"(

@@ -226,6 +226,36 @@ def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c
   CHECK(contains(Reports::tool({"run", model, "--dim", "n=3", "--kernels", file, "--threads", "1"}).err, expected));
 }
 
+TEST_CASE("a kernel that leaves its buffers or does not sum is told of before it runs", "[tools]") {
+  Reports folder;
+  auto with_kernel = [&](const std::string& text) {
+    return Reports::tool(
+        {"compile", folder.products(), "--kernels", folder.write("k.py", text), "-o", folder.at("m.so")});
+  };
+  const std::string far = R"(@S.implements("nn.relu")
+@T.prim_func
+def mine(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("one"):
+            v = T.axis.spatial(8, i)
+            y[v] = x[v + 8]
+)";
+  const Outcome outside = with_kernel(far);
+  CHECK(outside.exit_code == 0);
+  CHECK(contains(outside.err, "k.py:7:20: warning: buffer 'x': index v + 8 of dim 0 is 8 where i = 0 of [0, 8)"));
+  std::string spatial = product("c[vi, vj] = c[vi, vj] + a[vi, vl] * b[vl, vj]"), bare = spatial;
+  spatial.replace(spatial.find("SSR"), 3, "SSS");
+  const Outcome restarted = with_kernel(spatial);
+  CHECK(restarted.exit_code == 1);
+  CHECK(contains(restarted.err, "axis 'vl', which is spatial and does not choose the element"));
+  CHECK(contains(Reports::tool({"check", folder.at("k.py")}).err, "declare 'vl' a reduce axis"));
+  const size_t init = bare.find("            with T.init()"), sum = bare.find("            c[vi, vj] = c[");
+  const Outcome unset = with_kernel(bare.erase(init, sum - init));
+  CHECK(unset.exit_code == 0);
+  CHECK(contains(unset.err, "c[vi, vj] is read before the program stores anything to 'c'"));
+  CHECK(contains(Reports::tool({"check", folder.at("k.py")}).err, "c[vi, vj] is read before the program"));
+}
+
 TEST_CASE("check looks into the files of --kernels", "[tools]") {
   Reports folder;
   const std::string head =
@@ -442,4 +472,30 @@ TEST_CASE("explain calls what a node holds by its name", "[tools]") {
   Outcome outcome = Reports::tool({"explain", folder.write("gemm.onnx", model.proto().SerializeAsString()), "--kernels",
                                    folder.write("both.py", pattern)});
   CHECK(outcome.out == "y (Gemm): pattern 'both'\n");
+}
+
+TEST_CASE("names of a file of kernels that are near a right one say so", "[tools]") {
+  Reports folder;
+  auto error_of = [&](const std::string& text) { return Reports::tool({"check", folder.write("k.py", text)}).err; };
+  const std::string pattern = "@S.pattern\ndef two(x, w: S.constant):\n    return R.nn.relu(R.matmul(x, w))\n\n",
+                    kernel = product("c[vi, vj] = c[vi, vj] + a[vi, vl] * b[vl, vj]");
+  auto implementing = [&](const std::string& what) {
+    return "@S.implements(" + what + kernel.substr(kernel.find(")\n@T.prim_func"));
+  };
+  CHECK(contains(error_of(pattern + implementing("\"two\"")),
+                 "there is no operator 'two', but a pattern: its name stands without quotes, S.implements(two)"));
+  CHECK(contains(error_of(implementing("\"her.Swirl\"")), "a type of ONNX nodes is written \"her::Swirl\""));
+  // A pattern that cannot be read is one error.
+  std::string wrong = pattern + implementing("two");
+  wrong.replace(wrong.find("nn.relu"), 7, "nn.relo");
+  const std::string found = error_of(wrong);
+  CHECK(contains(found, "there is no operator 'R.nn.relo'"));
+  CHECK_FALSE(contains(found, "there is no pattern"));
+  auto scheduled = [&](const std::string& line) {
+    return Reports::tool({"compile", folder.products(), "-o", folder.at("m.so"), "--kernels",
+                          folder.write("k.py", kernel + "\n@S.schedule(\"mm\")\ndef steps(sch):\n    " + line + "\n")})
+        .err;
+  };
+  CHECK(contains(scheduled("print(sch)"), "a schedule is read and does not print; relaxc compile --emit=tir"));
+  CHECK(contains(scheduled("x = sch"), "'sch' is the schedule, which is no value"));
 }

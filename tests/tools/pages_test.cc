@@ -203,6 +203,18 @@ TEST_CASE("compare runs two models in turn and profiles them", "[tools]") {
   CHECK(!contains(outcome.out, "differ:"));
 }
 
+TEST_CASE("compare says that two profiles have no node in common", "[tools]") {
+  PageFolder folder;
+  auto profile = [&](const char* name) {
+    return folder.write(fmt::format("{}.json", name), fmt::format(R"({{"median_ms": 1, "profile": {{"kernels": [
+      {{"kernel": "k_{0}", "nodes": "/{0}", "calls_per_run": 1, "mean_us": 5}}]}}}})",
+                                                                  name));
+  };
+  const std::string a = profile("a"), b = profile("b");
+  CHECK(contains(run_relaxc({"compare", a, b}).err, "these are different models, so that their times do not compare"));
+  CHECK(!contains(run_relaxc({"compare", a, a}).err, "different models"));
+}
+
 TEST_CASE("compare says what it expects of files that hold no profile", "[tools]") {
   PageFolder folder;
   const std::string good = folder.write("good.json", R"({"median_ms": 1, "profile": {"kernels": []}})");

@@ -6,6 +6,7 @@
 #include "tests/folder.h"
 #include "tests/patterns.h"
 #include "tests/relaxc_command.h"
+#include "tools/accuracy.h"
 
 #include "tests/catch.h"  // last
 
@@ -34,6 +35,43 @@ TEST_CASE("compile and run tell the error of a precision", "[tools]") {
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
   CHECK(contains(run.out, "error of --precision fp16 against fp32"));
+}
+
+TEST_CASE("an accuracy report counts what is not finite", "[tools]") {
+  using tools::ResultError;
+  auto text_of = [](const std::vector<float>& exact, const std::vector<float>& actual) {
+    ResultError error;
+    const std::vector<int64_t> shape = {static_cast<int64_t>(exact.size()) / 2, 2};
+    error.add("y", Tensor::of<float>(shape, kFloat32, exact), Tensor::of<float>(shape, kFloat32, actual));
+    return error.text();
+  };
+  CHECK(text_of({NAN, NAN}, {NAN, INFINITY}) ==
+        "no element is finite in both models, so there is no error; not finite: 2 NaN in the original model, 1 NaN and "
+        "1 infinite in this one, of 2 elements; 1 of them differ");
+  CHECK(text_of({1, 2, 3, 4}, {1, NAN, 3, 4}) ==
+        "relative RMS error 0 of the 3 elements that are finite in both, the largest element of 1 of 2 rows is the "
+        "same; largest difference 0, cosine 1.000000; not finite: none in the original model, 1 NaN in this one, of 4 "
+        "elements; 1 of them differ");
+  CHECK(text_of({-INFINITY, 2}, {-INFINITY, 2}) ==
+        "relative RMS error 0 of the 1 elements that are finite in both, the largest element of 1 of 1 rows is the "
+        "same; largest difference 0, cosine 1.000000; not finite: 1 infinite in the original model, 1 infinite in this "
+        "one, of 2 elements");
+  // Of the whole command: 1000 * 1000 is more than float16 holds.
+  const test::Folder folder("precision_overflow");
+  const std::string module = folder.write("module.py", R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.multiply(x, x)
+        return y
+)");
+  const test::Outcome run =
+      run_relaxc({"run", module, "--precision", "fp16", "--accuracy", "--input", "x=[1000.0, 2.0]"});
+  INFO(run.out << run.err);
+  CHECK(contains(run.out, "not finite: none in the original model, 1 infinite in this one, of 2 elements; 1 of them"));
+  const test::Outcome nan = run_relaxc({"run", module, "--precision", "fp16", "--accuracy", "--input", "x=[nan, nan]"});
+  CHECK(contains(nan.out, "no element is finite in both models"));
 }
 
 TEST_CASE("an accuracy report says what it lacks", "[tools]") {

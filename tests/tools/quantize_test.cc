@@ -334,6 +334,14 @@ TEST_CASE("wrong uses of relaxc quantize are named", "[quantize]") {
   CHECK(contains(message({"--calibrate", folder.path.string()}, 1), "the folder has no samples"));
   CHECK(contains(message({"--calibrate", kDigits + "/labels.npy"}, 1), "image"));
   CHECK(contains(message({"--weights", "int8", "--skip", "Foo"}, 1), "--skip 'Foo'"));
+  const test::Outcome dynamic =
+      run_relaxc({"quantize", model, "-o", folder.at("dy.onnx"), "--dynamic", "--random", "1"});
+  CHECK(contains(dynamic.out, "convolutions are not quantized by ranges of each run: leave out --dynamic, and give"));
+  OnnxModel integers;
+  integers.input("x", DType::uint(8), "2,2").input("v", DType::uint(8), "2,2").output("y", DType::int_(32));
+  integers.node("MatMulInteger", "x v", "y");
+  const std::string quantized = folder.write("integers.onnx", integers.proto().SerializeAsString());
+  CHECK(contains(run_relaxc({"quantize", quantized, "-o", out, "--dynamic"}).err, "the model is quantized already"));
   CHECK(contains(run_relaxc({"quantize", model, "-o", model, "--dynamic"}).err, "is the input and would be replaced"));
   CHECK(contains(run_relaxc({"quantize", kDigits + "/labels.npy", "-o", out, "--dynamic"}).err, "not an ONNX model"));
   const std::string text = folder.write("module.py", "@R.function\n");

@@ -70,6 +70,16 @@ class Module:
 
 }  // namespace
 
+TEST_CASE("a flag is True or true", "[tools]") {
+  test::Folder folder("run_flag");
+  const std::string file = folder.write(
+      "m.py", "@R.function\ndef main(c: R.Tensor((), \"bool\"), t: R.Tensor((2,), \"bool\")):\n    return (c, t)\n");
+  const Outcome run = run_command({"run", file, "--input", "c=true", "--input", "t=[false, True]"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(run_has(run.out, "True"));
+}
+
 TEST_CASE("a dim of a model may have a name that texts reserve", "[tools]") {
   test::Folder folder("run");
   test::OnnxModel model;
