@@ -162,7 +162,7 @@ relaxc_status relaxc_program_save(const relaxc_program* program, const char* pat
       file.write(bytes.data(), bytes.size());
       file.commit();
     } catch (const relaxc::RuntimeError& error) {  // as relaxc_compile_to_file does
-      throw ToldError{RELAXC_INVALID, error.what(), {}};
+      throw relaxc::api::Failure{RELAXC_INVALID, error.what(), {}};
     }
   });
 }
