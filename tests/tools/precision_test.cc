@@ -6,7 +6,7 @@
 #include "tests/folder.h"
 #include "tests/patterns.h"
 #include "tests/relaxc_command.h"
-#include "tools/accuracy.h"
+#include "tools/result_error.h"
 
 #include "tests/catch.h"  // last
 
