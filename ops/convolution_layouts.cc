@@ -4,9 +4,9 @@
 //
 // A picture, an image of few channels, is read as it is, or where a product of bytes can be summed with its neighbours,
 // with a channel of zeros that makes four, "NCHW4c". Filters that do not fill the last block are padded where
-// little is wasted: the next convolution does not read the padding. Groups whose
-// channels fill half of a block become one with zeros between them, so an infinite element makes NaNs in the other
-// half, too.
+// little is wasted: the next convolution does not read the padding. Wide windows of pictures of bytes get zeros until
+// their rows are those of tiles of matrix registers. Groups whose channels fill half of a block become one with zeros
+// between them, so an infinite element makes NaNs in the other half, too.
 #include <numeric>
 
 #include "ops/attributes.h"
@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t kFewestPixelsToPack = 16;  // for fewer, weights that are not constant stay as they are
 constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blocks
 constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
+constexpr int64_t kWideRow = 32;             // of results, in which those beyond the width are few
 constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
 // Of bytes and bfloat16: without blocks, and in blocks with sums of several products in one instruction.
 constexpr double kTimeOfPlainBytes = 2, kTimeOfDots = 0.25;
@@ -167,8 +168,14 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   if (!weight_dims || !data_dims || !result || !is_plain || !numbers || !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
-  const auto block =
-      channels_in_block(q.target, {*tensor_dtype(data), (*weight_dims)[1], (*weight_dims)[0], attrs.groups});
+  const ConvolutionSizes sizes{.dtype = *tensor_dtype(data),
+                               .channels = (*weight_dims)[1],
+                               .filters = (*weight_dims)[0],
+                               .groups = attrs.groups,
+                               .height = N == 1 ? 1 : (*weight_dims)[2],
+                               .width = weight_dims->back(),
+                               .may_use_tiles = is_constant && gains_by_packing(*result)};
+  const auto block = channels_in_block(q.target, sizes);
   if (!block) return std::nullopt;
   const Blocks blocks{*block, (*weight_dims)[0], (*weight_dims)[1], attrs.groups};
   const auto merged = blocks.merged_groups(is_constant);
@@ -181,13 +188,17 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const bool has_four = is_picture && *numbers != Numbers::kFloat32 && is_constant;
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
+  const auto width = as_int(result->back());
+  const int64_t zeros =
+      has_four && attrs.dilation[1] == 1 && width && *width >= kWideRow ? zeros_in_window(q.target, sizes) : 0;
+  attrs.padding[3] += zeros;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
   auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {
     const bool is_read_as_is = is_picture && !has_four;
     const Expr image =
         is_read_as_is ? reshaped(tensors[0], image_dims(*known_shape(tensors[0].type())), b) : tensors[0];
     Expr w = reshaped(tensors[1], image_dims(*known_shape(tensors[1].type())), b);
-    if (has_four) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, 4 - blocks.depth, 0, 0, 0, 0}});
+    if (has_four) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, 4 - blocks.depth, 0, 0, 0, zeros}});
     w = merge_groups(w, blocks.groups, *merged, b);
     if (const int64_t rest = blocks.padded(blocks.filters) - blocks.filters; rest > 0)
       w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, rest, 0, 0, 0, 0, 0, 0}});

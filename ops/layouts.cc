@@ -15,6 +15,7 @@ namespace {
 
 // Figures of the estimates, fitted on x86-64 with AVX-512.
 constexpr int64_t kFewestLanes = 4;     // of a block
+constexpr int64_t kWideWindow = 7;      // of a picture: copies of shorter rows cost less than products with zeros
 constexpr int64_t kGuessedBatch = 1;    // a symbolic first extent: what one image costs decides for all
 constexpr double kSlownessOfMoves = 3;  // how much longer moving bytes takes than reading them from the L2 cache
 
@@ -159,15 +160,28 @@ std::optional<LayoutOffer> layout_of_pad(const LayoutQuestion& q) {
   return LayoutOffer{{layout}, *layout, emitter(q, write_attrs(attrs))};
 }
 
-std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionChannels& of) {
-  const bool has_tiles =
+static bool has_tiles(const Target& target, const ConvolutionSizes& of) {
+  const bool has =
       of.dtype.bits == 8 ? target.has_int8_tiles : of.dtype == DType::bfloat16() && target.has_bfloat16_tiles;
+  return has && of.may_use_tiles;
+}
+
+std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionSizes& of) {
   const int64_t in_tile = kTileBytes / of.dtype.bytes();
+  const bool is_picture = of.channels <= kPictureChannels;
+  const int64_t depth = (is_picture ? kPictureChannels : of.channels) * of.height * of.width;
   const bool fills_tiles =
-      of.groups == 1 && of.filters % in_tile == 0 && (of.channels <= kPictureChannels || of.channels % in_tile == 0);
-  if (has_tiles && fills_tiles) return in_tile;
+      of.groups == 1 && of.filters % in_tile == 0 && (is_picture ? depth >= in_tile : of.channels % in_tile == 0);
+  if (fills_tiles && has_tiles(target, of)) return in_tile;
   const int64_t lanes = target.vector_lanes(kFloat32.bits);
   return lanes >= kFewestLanes ? std::optional(lanes) : std::nullopt;
+}
+
+int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of) {
+  const int64_t pixels = kTileBytes / kPictureChannels;
+  const bool gains = of.channels <= kPictureChannels && of.dtype.bits == 8 && of.width >= kWideWindow &&
+                     of.filters % kTileBytes == 0 && has_tiles(target, of);
+  return gains ? round_up(of.width, pixels) - of.width : 0;
 }
 
 double guessed_extent(const Expr& dim, int64_t guess) {

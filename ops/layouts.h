@@ -41,15 +41,21 @@ LayoutsOf layout_without_reduced;
 LayoutsOf layout_of_windows;
 LayoutsOf layout_of_concat, layout_of_resize, layout_of_pad;
 
-// The channels, filters and groups of a convolution of a dtype.
-struct ConvolutionChannels {
+// A convolution whose images may lie in blocks of channels.
+struct ConvolutionSizes {
   DType dtype;
-  int64_t channels, filters, groups;
+  int64_t channels, filters, groups;  // channels: of a filter
+  int64_t height, width;              // of the window
+  bool may_use_tiles;                 // the weight is constant, and there are pixels for rows of tiles
 };
 // Returns the channels of a block: a vector of float32 of the target, or those in a row of a tile of matrix registers,
 // which then reads it where it lies, if they divide the channels and filters. Returns nullopt where vectors are too
 // short to gain by it.
-std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionChannels& of);
+std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionSizes& of);
+// Returns how many zeros make a row of the window of a picture, of four channels, as long as those of tiles, where it
+// fills enough of them. They are multiplied with pixels beyond, which is exact for bytes alone: infinity times zero is
+// not zero.
+int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of);
 constexpr int64_t kPictureChannels = 4;  // the most of a picture, which are too few for a block
 // Return an extent and the number of elements. A guess stands for each symbolic dim: the side of a picture, and a batch
 // of one for the first of several.

@@ -132,9 +132,10 @@ std::optional<OurModule> bind_weights(IRModule module, const Problem& p, const D
 
 std::optional<OurModule> our_module(const Problem& p, const Data& data, const Options& options) {
   if (options.modules.empty()) {
-    const auto block =
-        channels_in_block(codegen::host_target(), {p.input_dtype(), p.channels / p.groups, p.filters, p.groups});
-    return bind_weights(parse(module_text(p, block.value_or(1)), p.kernel + ".py"), p, data);
+    const Target target = codegen::host_target();
+    const ConvolutionSizes sizes{p.input_dtype(), p.channels / p.groups, p.filters, p.groups, p.window, p.window, true};
+    const Blocking blocking{channels_in_block(target, sizes).value_or(1), zeros_in_window(target, sizes)};
+    return bind_weights(parse(module_text(p, blocking), p.kernel + ".py"), p, data);
   }
   for (const std::string& file : options.modules) {
     if (auto module = bind_weights(read_module(file), p, data)) return module;

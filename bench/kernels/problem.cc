@@ -135,7 +135,8 @@ Epilogue convolution_epilogue(const Problem& p, int64_t block) {
   return result;
 }
 
-std::string convolution_text(const Problem& p, int64_t block) {
+std::string convolution_text(const Problem& p, const Blocking& blocking) {
+  const int64_t block = blocking.block, pad = p.padding();
   const bool is_picture = p.channels <= 3, is_plain = is_picture && p.peak == Peak::kFloat32;
   const int64_t image_block = is_plain ? 1 : is_picture ? 4 : block;
   const int64_t channels = round_up(p.channels, image_block), filters = round_up(p.filters, block);
@@ -145,12 +146,14 @@ std::string convolution_text(const Problem& p, int64_t block) {
   const Epilogue epilogue = convolution_epilogue(p, block);
   return fmt::format(
       "@R.function\ndef main(x: R.Tensor({}, \"{}\"), {}{}):\n    with R.dataflow():\n"
-      "        wp = R.nn.pad(w, pad_width=[0, {}, 0, {}, 0, 0, 0, 0])\n"
-      "        c = R.nn.conv2d(x, wp, strides={}, padding={}, groups={}, data_layout=\"{}\", out_layout=\"NCHW{}c\", "
+      "        wp = R.nn.pad(w, pad_width=[0, {}, 0, {}, 0, 0, 0, {}])\n"
+      "        c = R.nn.conv2d(x, wp, strides={}, padding=[{}, {}, {}, {}], groups={}, data_layout=\"{}\", "
+      "out_layout=\"NCHW{}c\", "
       "out_dtype=\"{}\")\n{}        R.output(y)\n    return y\n",
       image, to_string(p.input_dtype()), param_text("w", p.weight_shape(), false, p.weight_dtype()), epilogue.params,
-      filters - p.filters, is_picture ? channels - p.channels : 0, p.stride, p.padding(), p.groups > 1 ? channels : 1,
-      is_plain ? "NCHW" : fmt::format("NCHW{}c", image_block), block, to_string(bias_dtype(p)), epilogue.statements);
+      filters - p.filters, is_picture ? channels - p.channels : 0, blocking.zeros, p.stride, pad, pad, pad,
+      pad + blocking.zeros, p.groups > 1 ? channels : 1, is_plain ? "NCHW" : fmt::format("NCHW{}c", image_block), block,
+      to_string(bias_dtype(p)), epilogue.statements);
 }
 
 }  // namespace
@@ -221,8 +224,8 @@ std::vector<Problem> problems() {
   return result;
 }
 
-std::string module_text(const Problem& p, int64_t block) {
-  return p.kind == Problem::Kind::kMatmul ? matmul_text(p) : convolution_text(p, block);
+std::string module_text(const Problem& p, const Blocking& blocking) {
+  return p.kind == Problem::Kind::kMatmul ? matmul_text(p) : convolution_text(p, blocking);
 }
 
 Data make_data(const Problem& problem) {

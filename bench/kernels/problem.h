@@ -33,10 +33,14 @@ struct Problem {
 // Every problem of the benchmark.
 std::vector<Problem> problems();
 
+// How relaxc lays a convolution out: the channels of a block, and the zeros in each row of the window of a picture.
+struct Blocking {
+  int64_t block = 1, zeros = 0;
+};
 // A module whose main(x, w), main(x, w, b) or main(x, w, b, s) computes the problem. Images are as inside of a network
 // that relaxc lays out (ops/convolution_layouts.cc): channels in blocks of that many, the last one padded; pictures are
 // as they are, or have a fourth channel where their numbers are narrower than float32.
-std::string module_text(const Problem& problem, int64_t block);
+std::string module_text(const Problem& problem, const Blocking& blocking);
 
 struct Data {
   Tensor input, weight;
