@@ -189,8 +189,8 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
   const auto width = as_int(result->back());
-  const int64_t zeros =
-      has_four && attrs.dilation[1] == 1 && width && *width >= kWideRow ? zeros_in_window(q.target, sizes) : 0;
+  const bool is_wide = width && *width >= kWideRow && as_int((*result)[2]) && attrs.dilation[1] == 1;
+  const int64_t zeros = has_four && is_wide ? zeros_in_window(q.target, sizes) : 0;
   attrs.padding[3] += zeros;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
   auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {

@@ -15,12 +15,15 @@ namespace {
 bool is_symbolic(const Expr& extent) { return !as_int(extent); }
 
 // Takes the axes around a symbolic one out of the rows: the places of elements would be quotients by symbolic numbers.
+// Takes the symbolic one itself where its extent is a quotient or the like, about which less can be proven.
 void set_batch_apart(TileProduct& product) {
   const MergedAxes all = std::exchange(product.rows, {});
   const auto last = std::ranges::find_if(all.extents.rbegin(), all.extents.rend(), is_symbolic);
-  const auto first_of_rows = static_cast<size_t>(all.extents.rend() - last);  // 0 or one behind it
+  auto first_of_rows = static_cast<size_t>(all.extents.rend() - last);  // 0 or one behind it
+  const bool is_inner = first_of_rows == all.axes.size();
+  if (first_of_rows > 0 && (is_inner || (*last).is<Var>())) --first_of_rows;
   for (size_t i = 0; i < all.axes.size(); ++i) {
-    const bool is_around = i + 1 < first_of_rows && !is_int(all.extents[i], 1);
+    const bool is_around = i < first_of_rows && !is_int(all.extents[i], 1);
     if (is_around) product.batch.push_back(all.axes[i]);
     if (!is_around) product.rows.add(all.axes[i], all.extents[i]);
   }
