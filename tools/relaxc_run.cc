@@ -5,6 +5,7 @@
 
 #include "support/check.h"
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/version.h"
 #include "tools/console.h"
 #include "tools/generation.h"
@@ -21,6 +22,10 @@
 namespace relaxc::tools {
 
 namespace {
+
+// Takes the table of kinds of files into this program, for errors about a file in the place of an artifact
+// (vm/artifact.cc).
+__attribute__((used)) const auto kKinds = &recognized_content;
 
 struct RunnerOptions {
   std::string artifact, function, json;

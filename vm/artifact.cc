@@ -32,10 +32,6 @@ std::optional<FileContent> recognized_content(std::string_view bytes) __attribut
 
 namespace relaxc::vm {
 
-// Programs that hold the runtime alone leave the table of file kinds out: a weak name takes no member of a static
-// library.
-std::optional<FileContent> recognized_content(std::string_view bytes) __attribute__((weak));
-
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};

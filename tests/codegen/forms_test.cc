@@ -141,7 +141,7 @@ TEST_CASE("inner loops of the benchmark's kernels as the built-in rules schedule
   constexpr int64_t kLanes = 16;
   for (const bench::Problem& problem : bench::problems()) {
     INFO(problem.kernel << " " << problem.shape());
-    int contractions = check_contractions(assembly_of(bench::module_text(problem, kLanes), kVectors));
+    int contractions = check_contractions(assembly_of(bench::module_text(problem, {.block = kLanes}), kVectors));
     CHECK((contractions > 0 || problem.groups > 1));
   }
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "codegen/target.h"
+#include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/chains.h"
 #include "tir/analysis/annotations.h"
@@ -85,9 +86,9 @@ PrimFuncRef blocked_convolution(const TileForm& form, const Expr& images, const 
   return noted(b.finish({y}), "nn.conv2d");
 }
 
-// Applies the rule, with decisions given, and compares for these sizes.
-void check_tiles(const PrimFuncRef& program, const std::vector<std::map<std::string, int64_t>>& sizes,
-                 const Attrs& given = {}) {
+// Applies the rule, with decisions given, and compares for these sizes. Returns the scheduled program.
+PrimFuncRef check_tiles(const PrimFuncRef& program, const std::vector<std::map<std::string, int64_t>>& sizes,
+                        const Attrs& given = {}) {
   const Target target = codegen::parse_target(kTarget);
   const ScheduleRule& rule = *find_builtin_rule("tiles");
   Schedule schedule(program, {.show_program = false});
@@ -98,6 +99,12 @@ void check_tiles(const PrimFuncRef& program, const std::vector<std::map<std::str
   const Target host = codegen::host_target();
   CHECK(compare_programs(program, schedule.function(), sizes, 3,
                          {.compile = host.has_int8_tiles && host.has_bfloat16_tiles, .target = kTarget}) == "");
+  return schedule.function();
+}
+
+// Returns whether the program copies a buffer to rows for tiles.
+bool copies_rows(const PrimFuncRef& program, const std::string& buffer) {
+  return print_function("main", program).find(buffer + "_global") != std::string::npos;
 }
 
 }  // namespace
@@ -130,6 +137,30 @@ TEST_CASE("convolutions of images in blocks on matrix registers", "[schedule]") 
       INFO(form.name << " stride " << stride);
       check_tiles(blocked_convolution(form, int_imm(2), int_imm(5), 2, 3, stride), {{}});
       check_tiles(blocked_convolution(form, make_dim("n"), int_imm(7), 1, 2, stride), {{{"n", 1}}, {{"n", 3}}});
+    }
+  }
+}
+
+TEST_CASE("tiles of matrix registers are read where their rows are evenly apart", "[schedule]") {
+  for (const TileForm& form : {tile_forms()[1], tile_forms()[4]}) {
+    const int64_t depth = form.depth;
+    INFO(form.name);
+    CHECK_FALSE(copies_rows(check_tiles(matmul(form, int_imm(1), int_imm(48), 32, 2 * depth), {{}}), "X"));
+    CHECK(copies_rows(check_tiles(matmul(form, int_imm(1), int_imm(50), 32, 2 * depth), {{}}), "X"));
+    CHECK(copies_rows(check_tiles(matmul(form, int_imm(1), int_imm(48), 32, depth + 4), {{}}), "X"));
+    Attrs given;
+    given.set("in_place", false);
+    CHECK(copies_rows(check_tiles(matmul(form, int_imm(1), int_imm(48), 32, depth), {{}}, given), "X"));
+    for (int64_t stride : {1, 2, 3}) {
+      INFO("stride " << stride);
+      const int64_t blocks = depth / 16;
+      CHECK_FALSE(
+          copies_rows(check_tiles(blocked_convolution(form, int_imm(1), int_imm(12), blocks, 2, stride), {{}}), "P"));
+      CHECK_FALSE(copies_rows(
+          check_tiles(blocked_convolution(form, int_imm(2), int_imm(9), 2 * blocks, 1, stride), {{}}), "P"));
+      CHECK_FALSE(copies_rows(check_tiles(blocked_convolution(form, make_dim("n"), int_imm(11), blocks, 2, stride),
+                                          {{{"n", 1}}, {{"n", 3}}}),
+                              "P"));
     }
   }
 }
