@@ -155,6 +155,23 @@ Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& 
           .has_dots = numbers == Numbers::kBytes ? q.target.has_int8_dot : q.target.has_bfloat16_dot};
 }
 
+ConvolutionSizes sizes_of(const LayoutQuestion& q, int64_t groups) {
+  const std::vector<int64_t> weight = *constant_shape(q.op.type(1));
+  return {.dtype = *tensor_dtype(q.op.type(0)),
+          .channels = weight[1],
+          .filters = weight[0],
+          .groups = groups,
+          .height = weight.size() == 3 ? 1 : weight[2],
+          .width = weight.back(),
+          .may_use_tiles = q.op.arg(1).is<Constant>() && gains_by_packing(*known_shape(q.result))};
+}
+
+// Returns whether windows of a picture, side by side, are read in place with few results beyond its width.
+bool has_wide_rows(const std::vector<Expr>& result, const ConvAttrs<2>& attrs) {
+  const auto height = as_int(result[2]), width = as_int(result.back());
+  return height && width && *width >= kWideRow && attrs.dilation[1] == 1;
+}
+
 template <int N>
 std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const auto plain = q.op.attrs<ConvAttrs<N>>();
@@ -168,13 +185,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   if (!weight_dims || !data_dims || !result || !is_plain || !numbers || !(is_constant || gains_by_packing(*result)))
     return std::nullopt;
   ConvAttrs<2> attrs = as_images(plain);
-  const ConvolutionSizes sizes{.dtype = *tensor_dtype(data),
-                               .channels = (*weight_dims)[1],
-                               .filters = (*weight_dims)[0],
-                               .groups = attrs.groups,
-                               .height = N == 1 ? 1 : (*weight_dims)[2],
-                               .width = weight_dims->back(),
-                               .may_use_tiles = is_constant && gains_by_packing(*result)};
+  const ConvolutionSizes sizes = sizes_of(q, attrs.groups);
   const auto block = channels_in_block(q.target, sizes);
   if (!block) return std::nullopt;
   const Blocks blocks{*block, (*weight_dims)[0], (*weight_dims)[1], attrs.groups};
@@ -188,9 +199,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const bool has_four = is_picture && *numbers != Numbers::kFloat32 && is_constant;
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
-  const auto width = as_int(result->back());
-  const bool is_wide = width && *width >= kWideRow && as_int((*result)[2]) && attrs.dilation[1] == 1;
-  const int64_t zeros = has_four && is_wide ? zeros_in_window(q.target, sizes) : 0;
+  const int64_t zeros = has_four && has_wide_rows(*result, attrs) ? zeros_in_window(q.target, sizes) : 0;
   attrs.padding[3] += zeros;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
   auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {

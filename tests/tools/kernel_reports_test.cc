@@ -496,6 +496,6 @@ TEST_CASE("names of a file of kernels that are near a right one say so", "[tools
                           folder.write("k.py", kernel + "\n@S.schedule(\"mm\")\ndef steps(sch):\n    " + line + "\n")})
         .err;
   };
-  CHECK(contains(scheduled("print(sch)"), "a schedule is read and does not print; relaxc compile --emit=tir"));
-  CHECK(contains(scheduled("x = sch"), "'sch' is the schedule, which is no value"));
+  CHECK(contains(scheduled("print(sch)"), "'sch' is the schedule, no value"));
+  CHECK(contains(scheduled("x = sch"), "'sch' is the schedule, no value"));
 }

@@ -66,10 +66,6 @@ class Module:
         y = R.multiply(x, x)
         return y
 )");
-  const test::Outcome run =
-      run_relaxc({"run", module, "--precision", "fp16", "--accuracy", "--input", "x=[1000.0, 2.0]"});
-  INFO(run.out << run.err);
-  CHECK(contains(run.out, "not finite: none in the original model, 1 infinite in this one, of 2 elements; 1 of them"));
   const test::Outcome nan = run_relaxc({"run", module, "--precision", "fp16", "--accuracy", "--input", "x=[nan, nan]"});
   CHECK(contains(nan.out, "no element is finite in both models"));
 }

@@ -44,11 +44,6 @@ class Interpreter {
     if (++steps_ > 1'000'000) fail(span(line), "the schedule runs more than 1000000 statements");
     switch (line.kind) {
       case LineKind::kExpression:
-        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->text == "print")
-          fail(
-              span(*line.value),
-              "a schedule is read and does not print; relaxc compile --emit=tir shows the programs, --emit=loops their "
-              "loops");
         value(*line.value, {});
         return Flow::kNext;
       case LineKind::kAssign:
@@ -166,10 +161,7 @@ class Interpreter {
       case SyntaxKind::kName:
         if (const AttrValue* known = find_value(names_, at.text)) return *known;
         if (std::optional<Expr> dim = dim_named(at.text)) return *dim;
-        if (at.text == schedule_name_)
-          fail(span(at), "'{0}' is the schedule, which is no value: its steps are {0}.split(...) and the like",
-               at.text);
-        fail(span(at), "'{}' is not defined", at.text);
+        fail(span(at), "'{}' is {}", at.text, at.text == schedule_name_ ? "the schedule, no value" : "not defined");
       case SyntaxKind::kInt:
         if (auto number = text::whole_number(at.text)) return *number;
         fail(span(at), "'{}' is not a number", at.text);
