@@ -242,7 +242,7 @@ def mine(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
 )";
   const Outcome outside = with_kernel(far);
   CHECK(outside.exit_code == 0);
-  CHECK(contains(outside.err, "k.py:7:20: warning: buffer 'x': index v + 8 of dim 0 is 8 where i = 0 of [0, 8)"));
+  CHECK(contains(outside.err, "k.py:7:20: warning: buffer 'x': index v + 8 of dim 0 is 15 where i = 7 of [0, 8)"));
   std::string spatial = product("c[vi, vj] = c[vi, vj] + a[vi, vl] * b[vl, vj]"), bare = spatial;
   spatial.replace(spatial.find("SSR"), 3, "SSS");
   const Outcome restarted = with_kernel(spatial);
