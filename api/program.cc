@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "api/handles.h"
+#include "support/file_kind.h"
 #include "support/printable.h"
 #include "support/version.h"
+#include "vm/artifact.h"
 #include "vm/output_file.h"
 
 namespace relaxc::api {
@@ -52,6 +54,9 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
   }
   return &lists_.emplace_back(std::move(result));
 }
+
+// The library has the table of kinds of files.
+[[maybe_unused]] static const bool kNamesContent = (vm::name_content = recognized_content, true);
 
 relaxc_program* load_file(const std::string& path, const relaxc_load_options& options, std::string name) {
   return new relaxc_program(Program::load(path, {.verify_hash = options.trust_contents == 0, .name = std::move(name)}));

@@ -16,16 +16,13 @@
 #include "tools/progress_line.h"
 #include "tools/results.h"
 #include "tools/timing.h"
+#include "vm/artifact.h"
 #include "vm/error.h"
 #include "vm/profiler.h"
 
 namespace relaxc::tools {
 
 namespace {
-
-// Takes the table of kinds of files into this program, for errors about a file in the place of an artifact
-// (vm/artifact.cc).
-__attribute__((used)) const auto kKinds = &recognized_content;
 
 struct RunnerOptions {
   std::string artifact, function, json;
@@ -175,6 +172,7 @@ int run_command(int argc, char** argv) {
 int main(int argc, char** argv) {
   using relaxc::tools::print_error;
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
+  relaxc::vm::name_content = relaxc::recognized_content;
   try {
     return relaxc::tools::run_command(argc, argv);
   } catch (const relaxc::CompileError& error) {

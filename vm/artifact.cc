@@ -13,7 +13,6 @@
 #include <xxhash.h>
 
 #include "support/diagnostic.h"
-#include "support/file_kind.h"
 #include "support/printable.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -22,13 +21,6 @@
 #include "vm/output_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
-
-namespace relaxc {
-
-// A weak name: programs of the runtime alone, linked statically, leave the table of kinds of files out.
-std::optional<FileContent> recognized_content(std::string_view bytes) __attribute__((weak));
-
-}  // namespace relaxc
 
 namespace relaxc::vm {
 
@@ -186,8 +178,8 @@ class ArtifactReader {
 
   // A file of another kind gets a message about that kind, not about a damaged artifact, where the program has it.
   void check_kind() const {
-    if (!recognized_content) return;
-    auto content = recognized_content({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
+    if (name_content == nullptr) return;
+    auto content = name_content({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
     if (!content || content->kind == ContentKind::kLibrary) return;
     const bool is_source = content->kind == ContentKind::kModel || content->kind == ContentKind::kText;
     if (is_source) content->remedy = "'relaxc compile' makes an artifact of a model or a module as text";

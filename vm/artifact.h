@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <mutex>
 
+#include "support/file_kind.h"
 #include "vm/executable.h"
 #include "vm/file_memory.h"
 #include "vm/kernel_abi.h"
@@ -18,6 +19,11 @@ namespace relaxc::vm {
 
 // The remedy for an artifact that is damaged, or of another version of relaxc.
 inline constexpr const char* kRecompile = "compile the model again with 'relaxc compile'";
+
+// Says what a file of another kind is, for the error of load_artifact. Programs that hold the table of kinds
+// (support/file_kind.h) set it when they begin; others, which have the runtime alone, stay small.
+using NameContent = std::optional<FileContent> (*)(std::string_view bytes);
+inline NameContent name_content = nullptr;
 
 // Writes the file as OutputFile does: processes that have an old file mapped keep it. `elf` may be empty when no kernel
 // is KernelSource::kArtifact. Throws RuntimeError when the file cannot be written, and when one of `sources`, the files
