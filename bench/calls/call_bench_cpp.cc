@@ -1,4 +1,4 @@
-// What a call of the C++ interface costs besides the kernels: the measurement of call_bench.c, by relaxc::Session.
+// Measures what a call costs besides its kernels, as call_bench.c does, by the C++ class relaxc::Session.
 // Usage: call_bench_cpp
 #include <time.h>
 #include <relaxc/relaxc.hpp>

@@ -154,7 +154,7 @@ TEST_CASE("the runtime stays small", "[embed]") {
     return fs::file_size(folder + "/stripped");
   };
   CHECK(stripped_size(folder + "/serve") <= 300'000);
-  CHECK(stripped_size(build + "/librelaxc.so") <= 335'000);
+  CHECK(stripped_size(build + "/librelaxc.so") <= 330'000);
 }
 
 TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
