@@ -108,7 +108,7 @@ struct Form {
   }
   // In blocks they lie along channels, and Winograd's algorithm may compute windows of 3x3.
   double time_in_blocks() const {
-    if (is_narrow && has_dots && !is_depthwise) return kTimeOfDots;
+    if (is_narrow && has_dots) return kTimeOfDots;
     const bool is_winograd = window == 9 && !is_grouped && !is_picture && !has_strides && !is_dilated;
     return is_winograd ? 0.45 : 1;
   }
@@ -152,7 +152,8 @@ Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& 
           .has_long_rows = guessed_extent(result.back()) >= static_cast<double>(kLongRow * blocks.block),
           .has_whole_points = num_points && *num_points % blocks.block == 0,
           .is_narrow = numbers != Numbers::kFloat32,
-          .has_dots = numbers == Numbers::kBytes ? q.target.has_int8_dot : q.target.has_bfloat16_dot};
+          .has_dots =
+              numbers == Numbers::kBytes ? q.target.has_int8_dot : q.target.has_bfloat16_dot && !blocks.is_depthwise()};
 }
 
 ConvolutionSizes sizes_of(const LayoutQuestion& q, int64_t groups) {
@@ -167,9 +168,9 @@ ConvolutionSizes sizes_of(const LayoutQuestion& q, int64_t groups) {
 }
 
 // Returns whether windows of a picture, side by side, are read in place with few results beyond its width.
-bool has_wide_rows(const std::vector<Expr>& result, const ConvAttrs<2>& attrs) {
+bool has_wide_rows(const std::vector<Expr>& result) {
   const auto height = as_int(result[2]), width = as_int(result.back());
-  return height && width && *width >= kWideRow && attrs.dilation[1] == 1;
+  return height && width && *width >= kWideRow;
 }
 
 template <int N>
@@ -199,7 +200,9 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const bool has_four = is_picture && *numbers != Numbers::kFloat32 && is_constant;
   const Layout image_of_four = *Layout::parse(N == 1 ? "NC_W4c" : "NCHW4c", data_layout_of(N));
   attrs.data_layout = has_four ? "NCHW4c" : is_picture ? attrs.data_layout : *attrs.out_layout;
-  const int64_t zeros = has_four && has_wide_rows(*result, attrs) ? zeros_in_window(q.target, sizes) : 0;
+  const bool may_have_zeros = *numbers == Numbers::kBytes && is_constant && attrs.dilation[1] == 1 &&
+                              (blocks.is_depthwise() || (has_four && has_wide_rows(*result)));
+  const int64_t zeros = may_have_zeros ? zeros_in_window(q.target, sizes) : 0;
   attrs.padding[3] += zeros;
   attrs.groups = blocks.is_depthwise() ? blocks.padded(blocks.filters) : attrs.groups / *merged;
   auto emit = [=](const std::vector<Expr>& tensors, Builder& b) {
@@ -207,7 +210,8 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
     const Expr image =
         is_read_as_is ? reshaped(tensors[0], image_dims(*known_shape(tensors[0].type())), b) : tensors[0];
     Expr w = reshaped(tensors[1], image_dims(*known_shape(tensors[1].type())), b);
-    if (has_four) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, 4 - blocks.depth, 0, 0, 0, zeros}});
+    const int64_t new_channels = has_four ? kPictureChannels - blocks.depth : 0;
+    if (has_four || zeros > 0) w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, 0, 0, new_channels, 0, 0, 0, zeros}});
     w = merge_groups(w, blocks.groups, *merged, b);
     if (const int64_t rest = blocks.padded(blocks.filters) - blocks.filters; rest > 0)
       w = b.op("nn.pad", {w}, PadAttrs{.pad_width = {0, rest, 0, 0, 0, 0, 0, 0}});
@@ -239,7 +243,10 @@ std::optional<Layout> weight_layout_of(const Call& conv2d, int64_t group) {
   const int64_t lanes = out ? out->block_of(1) : 1;
   if (!weight || weight->size() != 4 || out->text() != fmt::format("NCHW{}c", lanes) || lanes == 1) return std::nullopt;
   const auto data = Layout::parse(attrs.data_layout, data_layout_of(2));
-  const int64_t channels = std::gcd((*weight)[1], data ? data->block_of(1) : 1);
+  const int64_t image_block = data ? data->block_of(1) : 1, channels = std::gcd((*weight)[1], image_block);
+  const bool is_depthwise = attrs.groups == (*weight)[0] && (*weight)[1] == 1 && image_block == lanes;
+  if (is_depthwise && group > 1 && (*weight)[3] % group == 0 && attrs.dilation.back() == 1)
+    return Layout::parse(fmt::format("OIHW{}o{}w", lanes, group));
   if (channels == 1) return Layout::parse(fmt::format("OIHW{}o", lanes));
   if (channels % group != 0 || group == 1) return Layout::parse(fmt::format("OIHW{}i{}o", channels, lanes));
   if (channels == group) return Layout::parse(fmt::format("OIHW{}o{}i", lanes, group));

@@ -7,6 +7,7 @@
 #include "ops/common.h"
 #include "support/checked_math.h"
 #include "tir/index_map.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/tile_forms.h"
 
 namespace relaxc {
@@ -178,6 +179,10 @@ std::optional<int64_t> channels_in_block(const Target& target, const Convolution
 }
 
 int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of) {
+  if (of.groups > 1 && of.groups == of.filters && of.channels == 1) {
+    const DotForm* dot = find_dot_form(of.dtype, DType::int_(8), kInt32, target);
+    return dot && of.width > 1 ? round_up(of.width, dot->group) - of.width : 0;
+  }
   const int64_t pixels = kTileBytes / kPictureChannels;
   const bool gains = of.channels <= kPictureChannels && of.dtype.bits == 8 && of.width >= kWideWindow &&
                      of.filters % kTileBytes == 0 && has_tiles(target, of);

@@ -52,9 +52,9 @@ struct ConvolutionSizes {
 // which then reads it where it lies, if they divide the channels and filters. Returns nullopt where vectors are too
 // short to gain by it.
 std::optional<int64_t> channels_in_block(const Target& target, const ConvolutionSizes& of);
-// Returns how many zeros make a row of the window of a picture, of four channels, as long as those of tiles, where it
-// fills enough of them. They are multiplied with pixels beyond, which is exact for bytes alone: infinity times zero is
-// not zero.
+// Returns how many zeros make a row of the window as long as an instruction needs it: of a picture, of four channels,
+// the row of a tile, where it fills enough of that; of one filter for each channel, the products that are summed in one
+// lane. They are multiplied with pixels beyond, which is exact for bytes alone: infinity times zero is not zero.
 int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of);
 constexpr int64_t kPictureChannels = 4;  // the most of a picture, which are too few for a block
 // Return an extent and the number of elements. A guess stands for each symbolic dim: the side of a picture, and a batch
@@ -67,7 +67,8 @@ double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Tar
 
 // Returns the order in which the kernel of a convolution of images in channel blocks reads its weight, "OIHW16i16o", or
 // "OIHW16o" where channels are not in blocks or do not divide by them; nullopt for any other convolution. Where an
-// instruction sums the products of `group` channels and the blocks divide by it, these are innermost: "OIHW4i16o4i".
+// instruction sums the products of `group` channels and the blocks divide by it, these are innermost: "OIHW4i16o4i"; or
+// pixels of a row of the window, where each channel has one filter: "OIHW16o4w".
 std::optional<Layout> weight_layout_of(const Call& conv2d, int64_t group = 1);
 
 // Emit the transforms. Padding is zeros, and is dropped again.

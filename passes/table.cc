@@ -72,6 +72,7 @@ namespace relaxc {
   X(whole_bytes, "run parallel loops serially where two iterations would store in one byte of packed elements")    \
   Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
   Y(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
+  Y(join_vectors, "copy neighbouring vectors that are shorter than a register as one")                             \
   Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
   Y(transpose_tiles, "read the rows of a tile where vectors are its columns, and transpose it in registers")       \
@@ -167,7 +168,8 @@ const std::vector<Pipeline>& pipelines() {
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "guard_tiles", "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
         "tile_registers", "whole_bytes",
-        "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "transpose_tiles",
+        "find_vectors", "unroll_loops", "join_vectors", "whole_registers", "vectorize_loops",
+        "transpose_tiles",
         "promote_accumulators",
         "narrow_indices", "share_storage", "merge_subexpressions"}},
       // clang-format on

@@ -6,6 +6,7 @@
 #include "ir/attr_names.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/dot_intrinsics.h"
 #include "tir/intrin/tensor_intrin.h"
 
@@ -101,22 +102,35 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// Says whether b has a dim for k where k is 1.
-enum class Column { kAbsent, kPresent };
+// The layouts of one instruction. Where k is 1, b may have a dim for it. Where all lanes have an a of their own, as of
+// windows of one filter for each channel, the lanes of each a[k] are side by side: c[n] += a[k, n] * b[n, k].
+enum class Operands { kOneA, kOneAWithoutColumn, kAByLane };
+
+// Returns the lanes of a as int32, each of which has the group that is multiplied in that lane.
+std::string a_by_lane(const DotRow& row) {
+  std::vector<int64_t> numbers;
+  for (int lane = 0; lane < row.lanes; ++lane) {
+    for (int k = 0; k < row.group; ++k) numbers.push_back(int64_t{k} * row.lanes + lane);
+  }
+  return fmt::format(R"(T.reinterpret("int32x{}", T.Shuffle([A[0, 0:{}]], [{}])))", row.lanes, row.lanes * row.group,
+                     joined(numbers));
+}
 
 // Returns the text of both programs of a row.
-std::string module_text(const DotRow& row, Column column) {
+std::string module_text(const DotRow& row, Operands operands) {
   auto factor = [&](DType dtype, const char* value) {
     return dtype == row.result ? value : fmt::format("T.Cast(\"{}\", {})", to_string(row.result), value);
   };
   auto lanes = [](int count) { return count < 0 ? fmt::format("T.vscale() * {}", -count) : fmt::format("{}", count); };
   std::string n = lanes(row.lanes);
   bool single = row.group == 1;  // no reduction
-  bool is_vector = column == Column::kAbsent;
+  const bool is_vector = operands == Operands::kOneAWithoutColumn, is_by_lane = operands == Operands::kAByLane;
   std::string params = fmt::format(
-      R"(A: T.Buffer(({1},), "{2}", offset_factor=1), B: T.Buffer(({0}, {5}), "{3}", offset_factor=1), C: T.Buffer(({0},), "{4}", offset_factor=1))",
-      n, row.group, to_string(row.a), to_string(row.b), to_string(row.result), is_vector ? "" : lanes(row.group));
-  std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.group, n);
+      R"(A: T.Buffer(({1},{6}), "{2}", offset_factor=1), B: T.Buffer(({0}, {5}), "{3}", offset_factor=1), C: T.Buffer(({0},), "{4}", offset_factor=1))",
+      n, row.group, to_string(row.a), to_string(row.b), to_string(row.result), is_vector ? "" : lanes(row.group),
+      is_by_lane ? n : "");
+  std::string a =
+      is_by_lane ? a_by_lane(row) : fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.group, n);
   std::string b = fmt::format("B[{}0:{}]", is_vector ? "" : "0, ", lanes(row.lanes * row.group));
   if (!single) b = fmt::format(R"(T.reinterpret("{}", {}))", to_string(DType::int_(32).with_lanes(row.lanes)), b);
   std::string result = row.text;
@@ -139,7 +153,9 @@ def implementation({params}):
     C[0:{n}] = {result}
 )",
                      fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("n", n),
-                     fmt::arg("x", factor(row.a, single ? "A[0]" : "A[vk]")),
+                     fmt::arg("x", factor(row.a, single       ? "A[0]"
+                                                 : is_by_lane ? "A[vk, vi]"
+                                                              : "A[vk]")),
                      fmt::arg("y", factor(row.b, is_vector ? "B[vi]"
                                                  : single  ? "B[vi, 0]"
                                                            : "B[vi, vk]")),
@@ -221,11 +237,13 @@ const TensorIntrins& builtin_tensor_intrins() {
   static const TensorIntrins kTable = [] {
     TensorIntrins table;
     for (const DotRow& row : dot_rows()) {
-      TensorIntrin intrin = parse_tensor_intrin(module_text(row, Column::kPresent), row.name);
+      TensorIntrin intrin = parse_tensor_intrin(module_text(row, Operands::kOneA), row.name);
       if (row.group == 1) {
-        TensorIntrin vector = parse_tensor_intrin(module_text(row, Column::kAbsent), row.name);
+        TensorIntrin vector = parse_tensor_intrin(module_text(row, Operands::kOneAWithoutColumn), row.name);
         vector.other_layouts.push_back(std::move(intrin));
         intrin = std::move(vector);
+      } else if (row.lanes > 0) {
+        intrin.other_layouts.push_back(parse_tensor_intrin(module_text(row, Operands::kAByLane), row.name));
       }
       table.add(std::move(intrin));
     }

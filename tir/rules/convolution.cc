@@ -41,7 +41,7 @@ struct Convolution : Stage {
   size_t image_axis, filters, y, x, lane;  // of the result; a block of filters fills the lanes
   size_t channels, window_x;               // of the window
   std::optional<size_t> channel_lane;      // where channels are in blocks
-  std::optional<size_t> group;             // of the window: the channels whose products an instruction sums
+  std::optional<size_t> group;             // of the window: the elements whose products an instruction sums
   std::vector<size_t> window;              // all axes of the window, in order
   size_t image_y, image_x;                 // dims of the image
   bool depthwise, has_border;
@@ -83,7 +83,7 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   const VarRef& filter = block.iter_vars[*lane].var;
   std::vector<Layout::Dim> weight = layouts->operands[1].dims();
   for (size_t d = layouts->spatial.dims().size(); d < block.iter_vars.size(); ++d) conv.window.push_back(d);
-  if (weight.back().axis == 1 && weight.back().block > 0) {
+  if (weight.back().axis != 0 && weight.back().block > 0) {
     const DotForm* form = find_dot_form(dtype_of(conv.image), dtype_of(conv.weight),
                                         dtype_of(block.body.as<BufferStore>()->value), target);
     if (!form || form->group != weight.back().block)
@@ -187,6 +187,13 @@ bool has_open_border(const Convolution& conv) {
   return conv.has_border && !has_known_pixels(conv) && pads_by_conditions(conv);
 }
 
+// Returns whether a padded copy of one block of channels is made of the rows of pixels that a tile reads, each time
+// again: they stay in the L1 cache, and threads share the rows. Of a few pixels it is made once.
+bool copies_by_row(const Convolution& conv) {
+  const auto height = conv.extent(conv.y), width = conv.extent(conv.x);
+  return conv.group && !(height && width && *height * *width <= cost_model::kFewPixelsOfBlock);
+}
+
 // Returns the tile with the fewest cycles for an image of that many pixels (nullopt: symbolic).
 ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int64_t> height,
                                         std::optional<int64_t> width, bool depthwise, const Target& target) {
@@ -274,7 +281,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
   if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
-  bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
+  const bool pads_channels = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
+  const bool pads_rows = pads_channels && copies_by_row(conv), pads_blocks = pads_channels && !pads_rows;
   copy_strided_pixels(sch, rv, conv);
 
   Loops filters = sch.apply(Split{loops[conv.filters], {std::nullopt, tile.vectors}});
@@ -290,8 +298,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   const bool is_open = !has_known_pixels(conv) && plan.padding_by_conditions && !padding.empty();
   if (is_open) sch.apply(Annotate{x[0], annotation<"keep_whole">(), true});
 
-  if (pads_blocks) {
-    sch.apply(ComputeAt{padding[0], filters[0]});
+  if (pads_channels) {
+    sch.apply(ComputeAt{padding[0], pads_rows ? y[0] : filters[0]});
     sch.apply(Vectorize{sch.apply(GetLoops{padding[0]}).back()});
   }
 
@@ -315,7 +323,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   LoopRV parallel = sch.apply(Fuse{shared});
   // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
   bool rows_are_shared = shares_both || plan.streams_image;
-  if (is_open) sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
+  if (is_open || pads_rows) sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
   if (plan.streams_weights)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});

@@ -44,6 +44,7 @@ constexpr int64_t kFewestRows = 6;  // of a tile, where another axis has more: f
 constexpr int64_t kLeastPaddedPart = 16;             // 1/16 of a product's columns may be padding
 constexpr int kFewestWideRows = 4;                   // of a tile on two panels: fewer reuse each vector too little
 constexpr int64_t kNarrowWindow = 3;                 // columns of a window that reads its border by conditions
+constexpr int64_t kFewPixelsOfBlock = 64;            // of a block of channels, whose rows are not copied one by one
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
 constexpr int64_t kShortSum = 32;      // iterations of a sum that takes less time than storing it in memory
@@ -54,6 +55,7 @@ constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tun
 
 constexpr int64_t kFewestTileRows = 4;   // for fewer, a tile of 16 rows is slower than vectors
 constexpr int64_t kManyTileRows = 7;     // tiles of rows: an odd one more or less does not count
+constexpr int64_t kFewestRowBlocks = 4;  // of a product, that are laid out by the threads that use them
 constexpr int64_t kMostTileGroups = 64;  // of row tiles, that users and tuners may choose
 
 // ---- Windows, of pooling and depthwise convolutions

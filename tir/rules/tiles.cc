@@ -66,10 +66,19 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
       decisions.number("column_tiles", {1, 2}, ceil_div(product.num_columns(), kTileRows) % 2 == 0 ? 2 : 1);
   const bool right_is_large = product.num_columns() * row_bytes > half_l2;
   const bool left_is_small = rows ? *rows * row_bytes <= half_l2 : right_is_large || product.op == kMatmul;
-  plan.copies_before = !plan.in_place && decisions.flag("copies_before", left_is_small);
-  plan.columns_first =
-      (plan.in_place || plan.copies_before) && decisions.flag("columns_first", right_is_large && left_is_small);
+  // A block of rows that is laid out where it is used is still in the L1 cache there, but each is the work of one
+  // thread.
   const int64_t tile_rows = plan.row_tiles * kTileRows;
+  const bool has_few_blocks = !rows || *rows < cost_model::kFewestRowBlocks * tile_rows;
+  plan.copies_before =
+      !plan.in_place && decisions.flag("copies_before", left_is_small && (right_is_large || has_few_blocks));
+  // Each row of a stored image is read for several rows of the window, during which it stays in the L1 cache beside a
+  // tile of columns, if not beside all of them.
+  const int64_t half_l1 = target.l1_of_core() / 2, columns = plan.column_tiles * kTileRows;
+  const bool keeps_columns =
+      product.windows && columns * row_bytes <= half_l1 && product.num_columns() * row_bytes > half_l1;
+  plan.columns_first = (plan.in_place || plan.copies_before) &&
+                       decisions.flag("columns_first", (right_is_large && left_is_small) || keeps_columns);
   const int64_t groups = rows ? row_groups(ceil_div(*rows, tile_rows), tile_rows * row_bytes, target) : 1;
   // A group of fewer tiles than the others would be a condition on instructions.
   plan.groups = decisions.number(
@@ -361,10 +370,12 @@ ScheduleRule tiles_rule() {
                      {"in_place", "the left operand is read where it lies",
                       "where its rows are evenly apart there; always of windows of a stored image"},
                      {"copies_before", "the left operand, unless it is read in place, is laid out before all products",
-                      "where it fills at most half of L2; of symbolic rows where the right one fills more, and always "
-                      "for matmul"},
+                      fmt::format("where it fills at most half of L2 and the right one more, or it has fewer than {} "
+                                  "blocks of rows; always of a matmul of symbolic rows",
+                                  cost_model::kFewestRowBlocks)},
                      {"columns_first", "all rows use a tile of columns before the next one",
-                      "where the right operand fills more than half of L2, and the left one less"},
+                      "where the right operand fills more than half of L2, and the left one less; of windows that are "
+                      "read in place where it fills more than half of L1, and a tile of its columns less"},
                      {"groups", "of row tiles, for which it is laid out together otherwise",
                       "a quarter of L2; 1 of symbolic rows"}}},
       find_tile_product, choose_tiles, schedule_tiles);
