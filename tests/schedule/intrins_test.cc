@@ -56,6 +56,22 @@ PrimFuncRef tensorized(const TensorIntrin& intrin, const TensorIntrins& table) {
   return sch.function();
 }
 
+// C[x, n] += A[r, x + t, n] * B[r, n, t]: windows of one filter for each channel, whose rows are summed by the
+// instruction.
+PrimFuncRef windows_for(const DotForm& form) {
+  constexpr int64_t kRows = 3, kPixels = 7;
+  ComputeBuilder b;
+  Expr rows = int_imm(kRows), lanes = int_imm(form.lanes), taps = int_imm(form.group);
+  Buffer x = b.input("A", form.a, {rows, int_imm(kPixels + form.group), lanes}),
+         y = b.input("B", form.b, {rows, lanes, taps});
+  Buffer out = b.reduce("C", form.result, {int_imm(kPixels), lanes}, {rows, taps}, zero(form.result), combine_sum,
+                        [&](Axes i, Axes r) {
+                          return cast_to(load(x, {r[0], i[0] + r[1], i[1]}), form.result) *
+                                 cast_to(load(y, {r[0], i[1], r[1]}), form.result);
+                        });
+  return b.finish({out});
+}
+
 // C[m, n] += A[m, k] * B[k, n] in float32, B as it is or in panels [n / panel, k, panel].
 PrimFuncRef matmul(const Expr& rows, int64_t columns, int64_t depth, int64_t panel = 0) {
   ComputeBuilder b;
@@ -157,6 +173,21 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
     std::string problem = compare_programs(product_for(intrin), tensorized(intrin, table), {{}}, 7,
                                            {.compile = runs_here(tensorized(intrin, table))});
     CHECK(problem == "");
+  }
+}
+
+TEST_CASE("dot products whose lanes have elements of their own on both sides", "[schedule]") {
+  for (const DotForm& form : dot_forms()) {
+    if (form.group == 1 || form.lanes < 0) continue;
+    INFO(form.name);
+    const PrimFuncRef program = windows_for(form);
+    Schedule sch(program);
+    const BlockRV block = sch.apply(GetBlock{"C"});
+    const Loops l = sch.apply(GetLoops{block});  // pixels, lanes, rows of the window, its columns
+    sch.apply(Reorder{{l[0], l[2], l[1], l[3]}});
+    sch.apply(DecomposeReduction{block, l[2]});
+    sch.apply(Tensorize{l[1], form.name});
+    CHECK(compare_programs(program, sch.function(), {{}}, 7, {.compile = runs_here(sch.function())}) == "");
   }
 }
 
