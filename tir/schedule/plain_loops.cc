@@ -5,6 +5,12 @@ namespace relaxc {
 
 namespace {
 
+// Returns the index, or vector of indices, counted from `begin` on.
+Expr shifted(const Expr& index, const Expr& begin) {
+  const int lanes = dtype_of(index).lanes;
+  return (lanes == 1 ? begin : broadcast(begin, lanes)) + cast_to(index, dtype_of(begin).with_lanes(lanes));
+}
+
 // Returns the statement with elements of the sources in place of those of windows that have their dims, or the last of
 // their dims.
 Stmt through_windows(const Stmt& stmt, const std::vector<MatchBuffer>& windows) {
@@ -16,8 +22,7 @@ Stmt through_windows(const Stmt& stmt, const std::vector<MatchBuffer>& windows) 
       std::vector<Expr> places;
       for (size_t d = 0; d < ranges.size(); ++d) {
         if (d < first && !is_int(ranges[d].extent, 1)) return std::nullopt;
-        places.push_back(d < first ? ranges[d].min
-                                   : ranges[d].min + cast_to(indices[d - first], dtype_of(ranges[d].min)));
+        places.push_back(d < first ? ranges[d].min : shifted(indices[d - first], ranges[d].min));
       }
       return BufferLoad{window.source.buffer, map_each(places, [](const Expr& e) { return simplify(e); }), {}};
     }
