@@ -30,6 +30,9 @@ const std::vector<Aarch64Case>& aarch64_cases() {
   static const std::vector<Aarch64Case> kCases = {
       {"fma_4_f32_neon", "+neon", R"(fmla\s+v\d+\.4s)"},
       {"dot_4x4_s8s8s32_neon", "+dotprod", R"(sdot\s+v\d+\.4s)"},
+      {"dot_4x4_u8s8s32_dotprod", "+dotprod", R"(sdot\s+v\d+\.4s)"},
+      {"dot_4x4_u8s8s32_neon", "+i8mm", R"(usdot\s+v\d+\.4s)"},
+      {"dot_4x4_s8u8s32_neon", "+i8mm", R"(usdot\s+v\d+\.4s)"},
       {"fma_4xvscale_f32_sve", "+sve", R"((fmla|fmad)\s+z\d+\.s)"},
       {"dot_4xvscalex4_s8s8s32_sve", "+sve", R"(sdot\s+z\d+\.s)"},
   };

@@ -207,7 +207,10 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(form("x86-64", u8, s8, kInt32) == "dot_4x4_u8s8s32_sse2 4");
   CHECK(form("cpu=sapphirerapids", kFloat32, kFloat32, kFloat32).empty());
   CHECK(form("triple=aarch64-linux-gnu,+dotprod", s8, s8, kInt32) == "dot_4x4_s8s8s32_neon 4");
-  CHECK(form("triple=aarch64-linux-gnu,+dotprod", u8, s8, kInt32).empty());
+  CHECK(form("triple=aarch64-linux-gnu,+dotprod", u8, s8, kInt32) == "dot_4x4_u8s8s32_dotprod 4");
+  CHECK(form("triple=aarch64-linux-gnu,+dotprod", s8, u8, kInt32).empty());
+  CHECK(form("triple=aarch64-linux-gnu,+dotprod,+i8mm", u8, s8, kInt32) == "dot_4x4_u8s8s32_neon 4");
+  CHECK(form("triple=aarch64-linux-gnu,+dotprod,+i8mm", s8, u8, kInt32) == "dot_4x4_s8u8s32_neon 4");
   CHECK(form("triple=aarch64-linux-gnu", s8, s8, kInt32).empty());
   // A file may turn forms off, and shorter vectors have the forms of their length only.
   Target vnni = codegen::parse_target("cpu=sapphirerapids");

@@ -47,6 +47,17 @@ DotRow signed_vnni(std::string name, std::string_view llvm_name) {
   return row;
 }
 
+// Returns the row of the product of uint8 and int8 by sdot, whose operands are both signed: the first one is a - 128,
+// and 128 * b is added again, which is exact.
+DotRow unsigned_sdot(std::string name, std::string_view llvm_name) {
+  DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
+  row.a = DType::uint(8);
+  row.text = fmt::format(
+      R"(T.call_llvm_pure_intrin("int32x{{n}}", "{0}", C[0:{{n}}], T.reinterpret("int8x{1}", T.bitwise_xor({{a}}, T.Broadcast(-2139062144, {{n}}))), T.reinterpret("int8x{1}", {{b}})) + T.shift_left(T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.Broadcast(0, {{n}}), T.Broadcast(T.int8(64), {1}), T.reinterpret("int8x{1}", {{b}})), T.Broadcast(1, {{n}})))",
+      llvm_name, row.lanes * row.group);
+  return row;
+}
+
 // Returns the row of the product of a signed a and an unsigned b, which is the first operand of the intrinsic.
 DotRow unsigned_b(std::string name, std::string_view llvm_name) {
   DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
@@ -87,6 +98,10 @@ const std::vector<DotRow>& dot_rows() {
       unsigned_b("dot_8x4_s8u8s32_vnni", "llvm.x86.avx512.vpdpbusd.256"),
       one_call("dot_16x2_bf16bf16f32_avx512", "llvm.x86.avx512bf16.dpbf16ps.512", &Target::has_bfloat16_dot),
       one_call("dot_4x4_s8s8s32_neon", "llvm.aarch64.neon.sdot.v4i32.v16i8", &Target::has_int8_dot),
+      // usdot is one of the instructions of i8mm.
+      one_call("dot_4x4_u8s8s32_neon", "llvm.aarch64.neon.usdot.v4i32.v16i8", &Target::has_int8_dot),
+      unsigned_b("dot_4x4_s8u8s32_neon", "llvm.aarch64.neon.usdot.v4i32.v16i8"),
+      unsigned_sdot("dot_4x4_u8s8s32_dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
       // Rules do not make vectors of scalable length, so this form is not theirs.
       one_call("dot_4xvscalex4_s8s8s32_sve", "llvm.aarch64.sve.sdot.nxv4i32"),
       sums_of_pairs("dot_16x4_u8s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
