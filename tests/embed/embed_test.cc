@@ -139,6 +139,16 @@ TEST_CASE("the package removes what Python compiled", "[embed]") {
   CHECK(fs::exists(package / "model.py"));
 }
 
+// dpkg-shlibdeps makes the package's list; it must know the package of each library that the compiler loads.
+TEST_CASE("the package depends on the packages of its libraries", "[embed]") {
+  if (!fs::exists("/usr/bin/dpkg-shlibdeps")) return;
+  const std::string folder = RELAXC_BINARY_DIR "/package_names";
+  fs::create_directories(folder + "/debian");
+  std::ofstream(folder + "/debian/control") << "Source: relaxc\n\nPackage: relaxc\nArchitecture: any\n";
+  const std::string names = must_run({"env", "-C", folder, "dpkg-shlibdeps", "-O", "-e" RELAXC_BINARY_DIR "/relaxc"});
+  for (const char* library : {"libllvm", "libprotobuf", "libstdc++6", "libc6"}) CHECK(contains(names, library));
+}
+
 // What docs/deploy.md and README.md say.
 TEST_CASE("the runtime stays small", "[embed]") {
   if (std::string_view(RELAXC_BUILD_TYPE) != "Release" || !std::string_view(RELAXC_CXX_FLAGS).empty()) return;
