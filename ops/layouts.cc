@@ -6,8 +6,8 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "support/checked_math.h"
+#include "tir/dot_forms.h"
 #include "tir/index_map.h"
-#include "tir/intrin/tensor_intrin.h"
 #include "tir/tile_forms.h"
 
 namespace relaxc {

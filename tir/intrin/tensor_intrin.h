@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "tir/target.h"
+#include "tir/dot_forms.h"
 
 namespace relaxc {
 
@@ -36,18 +36,6 @@ TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filen
 
 // For x86-64 (AVX2, AVX-512, VNNI, bf16) and AArch64; the list is in builtin_intrins.cc.
 const TensorIntrins& builtin_tensor_intrins();
-
-// A built-in intrinsic in the form c[n] += a[k] * b[n, k]: `lanes` sums of `group` products.
-struct DotForm {
-  std::string name;
-  int lanes, group;
-  DType a, b, result;
-  std::string instruction;          // LLVM's intrinsic, whose features tir/dot_intrinsics.h knows
-  bool Target::* figure = nullptr;  // rules and passes use the form where this holds; null: only users' schedules do
-};
-const std::vector<DotForm>& dot_forms();
-// Returns the form that rules use for these operands and full vectors of the target; null: there is none.
-const DotForm* find_dot_form(DType a, DType b, DType result, const Target& target);
 
 // Returns the intrinsics of matrix registers (tir/tile_forms.h).
 std::vector<TensorIntrin> tile_intrins();

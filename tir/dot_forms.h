@@ -1,0 +1,23 @@
+// Instructions that sum products in each lane of a vector (tir/intrin/builtin_intrins.cc).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tir/target.h"
+#include "vm/dtype.h"
+
+namespace relaxc {
+
+// A built-in intrinsic in the form c[n] += a[k] * b[n, k]: `lanes` sums of `group` products.
+struct DotForm {
+  std::string name;
+  int lanes, group;
+  DType a, b, result;
+  std::string instruction;          // LLVM's intrinsic, whose features tir/dot_intrinsics.h knows
+  bool Target::* figure = nullptr;  // rules and passes use the form where this holds; null: only users' schedules do
+};
+const std::vector<DotForm>& dot_forms();
+// Returns the form that rules use for these operands and full vectors of the target; null: there is none.
+const DotForm* find_dot_form(DType a, DType b, DType result, const Target& target);
+
+}  // namespace relaxc
