@@ -63,6 +63,7 @@ namespace relaxc {
   X(simplify_program, "simplify with dims and loop ranges as facts")                                               \
   X(compact_buffers, "move allocations to the innermost loop that fills them, and shrink them to what it touches") \
   X(double_buffer, "fill a buffer for the next iteration before this one's contents are used")                     \
+  X(skip_empty_loops, "test before a nest of loops whether the inner ones have iterations")                        \
   X(partition_loops, "cut loops where their conditions change, so that the largest part has none")                 \
   X(guard_tiles, "give unrolled loops at a border of unknown place a copy without conditions")                     \
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
@@ -165,7 +166,7 @@ const std::vector<Pipeline>& pipelines() {
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads",
         "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
-        "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
+        "simplify_program", "compact_buffers", "double_buffer", "skip_empty_loops", "partition_loops",
         "guard_tiles", "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
         "tile_registers", "whole_bytes",
         "find_vectors", "unroll_loops", "join_vectors", "whole_registers", "vectorize_loops",

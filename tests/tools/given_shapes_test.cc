@@ -115,6 +115,24 @@ TEST_CASE("an input with a default is a constant, or an input where it is given"
   CHECK(contains(relaxc_with({"run", artifact, "--input", "x=[1, 1]", "w=[7, 8]"}).out, "[7, 8]"));
 }
 
+TEST_CASE("kernels do not count the rows of tensors without elements", "[tools]") {
+  test::Folder folder("given_shapes_nothing");
+  const std::string model = folder.write("m.py", R"(
+@R.function
+def main(x: R.Tensor(("n", "m"), "float32"), y: R.Tensor(("n", "k"), "float32")):
+    with R.dataflow():
+        joined = R.concat((x, y), axis=1)
+        turned = R.nn.softmax(R.permute_dims(joined))
+        total = R.sum(turned)
+        R.output(joined, turned, total)
+    return (joined, turned, total)
+)");
+  const Outcome run = relaxc_with({"run", model, "--dim", "n=1000000000000", "m=0", "k=0"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("output_0: float32[1000000000000, 0]") != std::string::npos);
+}
+
 TEST_CASE("names of inputs and dims may contain '='", "[tools]") {
   test::Folder folder("given_shapes");
   OnnxModel model(18);
