@@ -1,13 +1,18 @@
 // Serves an artifact over HTTP. POST /predict takes the float32 elements of one sample, little-endian, and answers
 // those of its row of the result. GET / describes the program and counts requests. SIGTERM and SIGINT end the server
-// when what it accepted is answered. Usage: serve ARTIFACT [--port 8080] [--batch 32] [--wait MICROSECONDS]
+// when all connections that the system has accepted for it are answered. Usage: serve ARTIFACT [--port 8080] [--batch
+// 32] [--wait MICROSECONDS]
 // [--queue 1024] [--threads 0] [--connections 64]; port 0 is any free one.
 //
 // The library, cpp-httplib, has a thread for each open connection: it waits for the answer while the batcher runs.
 #include <httplib.h>
+#include <linux/filter.h>
+#include <poll.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -17,11 +22,69 @@
 
 namespace {
 
+using std::chrono::milliseconds;
+
+// The library's threads, which count the connections that are accepted and not closed.
+class Connections : public httplib::ThreadPool {
+ public:
+  Connections(size_t threads, std::atomic<int>& open) : ThreadPool(threads), open_(open) {}
+  void enqueue(std::function<void()> connection) override {
+    ++open_;
+    ThreadPool::enqueue([&open = open_, connection = std::move(connection)] { connection(), --open; });
+  }
+
+ private:
+  std::atomic<int>& open_;
+};
+
 class Server : public httplib::Server {
  public:
+  explicit Server(size_t threads) {
+    new_task_queue = [this, threads] { return new Connections(threads, open_); };
+    set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
+      if (!is_ending_) return;
+      response.headers.erase("Keep-Alive");
+      response.set_header("Connection", "close");
+    });
+  }
+
   // Lets more clients connect at once than the five of the library: it has a queue of this length for them in the
   // system, and a connection beyond that is reset.
   void widen() { ::listen(svr_sock_, SOMAXCONN); }
+
+  // Accepts the connections that wait in the system's queue, answers all of them, and ends. New ones are ignored until
+  // the socket is closed, and refused then. Connections that are still open after kLongestEnd lose their answers.
+  void drain() {
+    constexpr milliseconds kStep(10), kLongestEnd(10'000);
+    constexpr int kQuietSteps = 5;  // a connection between its queue and its thread is counted in neither
+    is_ending_ = true;              // clients are asked to close their connections, and so need no timeout
+    ignore_new_connections();
+    const auto last = std::chrono::steady_clock::now() + kLongestEnd;
+    for (int quiet = 0; quiet < kQuietSteps && std::chrono::steady_clock::now() < last; ++quiet) {
+      if (has_connections()) quiet = -1;
+      std::this_thread::sleep_for(kStep);
+    }
+    stop();
+  }
+
+ private:
+  bool has_connections() const {
+    pollfd queue{svr_sock_, POLLIN, 0};
+    return open_ > 0 || poll(&queue, 1, 0) > 0;
+  }
+
+  // Closing the socket would reset the connections in its queue. A filter of packets drops those that ask for a new
+  // connection: with SYN among the flags, which are byte 13 of TCP's header.
+  void ignore_new_connections() {
+    constexpr uint32_t kFlags = 13, kSyn = 2, kDrop = 0, kKeep = 0xFFFF;
+    sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, kDrop), BPF_STMT(BPF_RET | BPF_K, kKeep)};
+    const sock_fprog filter{std::size(steps), steps};
+    setsockopt(svr_sock_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+  }
+
+  std::atomic<int> open_ = 0;
+  std::atomic<bool> is_ending_ = false;
 };
 
 void fail(httplib::Response& response, int status, const std::string& message) {
@@ -64,8 +127,7 @@ std::string in_words(const serve::BatchCounts& counts) {
                      counts.batches);
 }
 
-void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& program, int connections) {
-  server.new_task_queue = [=] { return new httplib::ThreadPool(connections); };
+void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& program) {
   server.set_keep_alive_max_count(SIZE_MAX);
   server.set_keep_alive_timeout(5);  // seconds: as long as the end waits for connections that are idle
   server.set_tcp_nodelay(true);
@@ -124,8 +186,8 @@ int main(int argc, char** argv) try {
                                    .longest_wait = std::chrono::microseconds(flags["wait"]),
                                    .longest_queue = static_cast<size_t>(flags["queue"]),
                                    .threads = flags["threads"]});
-  Server server;
-  set_up(server, batcher, program, flags["connections"]);
+  Server server(flags["connections"]);
+  set_up(server, batcher, program);
   const int port = bound_port(server, flags["port"]);
   server.widen();
   fmt::print("listening on 127.0.0.1:{}\n", port);
@@ -133,8 +195,8 @@ int main(int argc, char** argv) try {
   std::thread ending([&] {
     int signal = 0;
     sigwait(&signals, &signal);
-    while (!server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // stop() needs that
-    server.stop();
+    while (!server.is_running()) std::this_thread::sleep_for(milliseconds(1));  // stop() needs that
+    server.drain();
   });
   if (!serve_until_stopped(server)) std::_Exit(1);  // the other thread waits for a signal
   ending.join();

@@ -41,6 +41,13 @@ class Server {
   ~Server() { end(); }
 
   const std::string& port() const { return port_; }
+  void send(int signal) const { kill(process_, signal); }
+  // Returns how many connections to the server have sent bytes that it has not read (proc(5), /proc/net/tcp).
+  size_t num_waiting() const {
+    std::ifstream table("/proc/net/tcp");
+    const std::string text{std::istreambuf_iterator<char>(table), {}};
+    return test::matches(text, fmt::format(": 0100007F:{:04X} \\w+:\\w+ 01 \\w+:0*[1-9A-F]", std::stoi(port_))).size();
+  }
   std::string artifact() const { return folder_.at("digits.so"); }
   // Tells the server to end, and returns the last line that it prints.
   std::string end() {
@@ -114,12 +121,33 @@ TEST_CASE("a server answers what it accepted before it ends", "[serve]") {
   const std::string last = server.end();
   clients.join();
   INFO(loaded.out << loaded.err << last);
-  CHECK(contains(loaded.out, "0 wrong, 0 refused, "));
+  CHECK(contains(loaded.out, "0 wrong, 0 refused, 0 without an answer\n"));
+  CHECK(loaded.exit_code == 0);
   const int accepted = number_in(last, "accepted (\\d+) requests");
   CHECK(before >= 100);
   CHECK(accepted >= before);
   CHECK(number_in(last, "answered (\\d+) in") == accepted);
   CHECK(number_in(loaded.out, "answered (\\d+) requests") == accepted);
+}
+
+TEST_CASE("a server that ends answers the connections that the system has accepted for it", "[serve]") {
+  // One thread, so that connections wait for it, too. The process sleeps while they come, and is told to end then.
+  Server server("--connections 1 --batch 4 --wait 1000");
+  REQUIRE_FALSE(server.port().empty());
+  server.send(SIGSTOP);
+  constexpr size_t kClients = 8;
+  std::vector<std::string> answers(kClients);
+  std::vector<std::thread> clients;
+  for (std::string& answer : answers)
+    clients.emplace_back([&] { answer = answer_of(server, post(std::string(256, 'a'))); });
+  for (int i = 0; i < 1000 && server.num_waiting() < kClients; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(server.num_waiting() == kClients);
+  server.send(SIGTERM);
+  server.send(SIGCONT);
+  for (std::thread& client : clients) client.join();
+  for (const std::string& answer : answers) CHECK(contains(answer, "HTTP/1.1 200 "));
+  CHECK(contains(server.end(), "accepted 8 requests, answered 8 in "));
 }
 
 TEST_CASE("a server says what is wrong with a request", "[serve]") {
