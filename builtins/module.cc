@@ -5,25 +5,22 @@
 
 namespace relaxc::vm {
 
-// Calls a row; its exception becomes a value.
-static BuiltinFailure call_row(const Builtin& row, BuiltinContext& context, std::span<const Value> arguments,
-                               Value& result) noexcept {
+// Calls a row; its exception becomes a failure.
+static void call_row(const Builtin& row, BuiltinContext& context, std::span<const Value> arguments,
+                     const BuiltinTaker& taker) noexcept {
   using Kind = BuiltinFailure::Kind;
   try {
-    try {
-      result = row(context, arguments);
-      return {};
-    } catch (const FormError& error) {
-      return {Kind::kForm, error.what()};
-    } catch (const OutOfMemory& error) {
-      return {Kind::kOutOfMemory, error.what()};
-    } catch (const std::bad_alloc&) {
-      return {Kind::kOutOfMemory, "out of memory"};
-    } catch (const std::exception& error) {
-      return {Kind::kOther, error.what()};
-    }
-  } catch (...) {  // memory is too short for the message
-    return {Kind::kOutOfMemory, {}};
+    taker.result(taker.to, row(context, arguments));
+  } catch (const FormError& error) {
+    taker.failure(taker.to, Kind::kForm, error.what());
+  } catch (const OutOfMemory& error) {
+    taker.failure(taker.to, Kind::kOutOfMemory, error.what());
+  } catch (const std::bad_alloc&) {
+    taker.failure(taker.to, Kind::kOutOfMemory, "out of memory");
+  } catch (const std::exception& error) {
+    taker.failure(taker.to, Kind::kOther, error.what());
+  } catch (...) {
+    taker.failure(taker.to, Kind::kOther, "an exception that is none of C++'s library");
   }
 }
 

@@ -97,6 +97,34 @@ const BuiltinLibrary& open_builtins(const std::string& name, const Span& span) {
                        .notes = std::move(notes)}});
 }
 
+// What a call of a builtin gave, copied: a vector or text in it is memory that only the library can free.
+struct BuiltinAnswer {
+  Value result = {};
+  BuiltinFailure failure = {};
+
+  BuiltinTaker taker() {
+    return {this,
+            [](void* to, const Value& result) noexcept {
+              auto& answer = *static_cast<BuiltinAnswer*>(to);
+              answer.or_out_of_memory([&] { answer.result = result; });
+            },
+            [](void* to, BuiltinFailure::Kind kind, std::string_view message) noexcept {
+              auto& answer = *static_cast<BuiltinAnswer*>(to);
+              answer.or_out_of_memory([&] { answer.failure = {kind, std::string(message)}; });
+            }};
+  }
+
+ private:
+  template <class Copy>
+  void or_out_of_memory(const Copy& copy) noexcept {
+    try {
+      copy();
+    } catch (const std::bad_alloc&) {
+      failure = {BuiltinFailure::Kind::kOutOfMemory, {}};
+    }
+  }
+};
+
 [[noreturn]] void throw_failure(const BuiltinFailure& failure) {
   switch (failure.kind) {
     case BuiltinFailure::Kind::kForm:
@@ -127,10 +155,10 @@ BuiltinFunction open_builtin(const std::string& name, const Span& span) {
   const Builtin* row = find_item(library.rows, name, &Builtin::name);
   if (!row) return nullptr;
   return [&library, row](BuiltinContext& context, std::span<const Value> arguments) {
-    Value result;
-    const BuiltinFailure failure = library.call(*row, context, arguments, result);
-    if (failure.kind != BuiltinFailure::Kind::kNone) throw_failure(failure);
-    return result;
+    BuiltinAnswer answer;
+    library.call(*row, context, arguments, answer.taker());
+    if (answer.failure.kind != BuiltinFailure::Kind::kNone) throw_failure(answer.failure);
+    return std::move(answer.result);
   };
 }
 

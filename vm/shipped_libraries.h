@@ -22,13 +22,22 @@ struct BuiltinFailure {
   std::string message = {};
 };
 
+// Takes the result of a builtin, or the reason why it failed, into memory of the caller. The arguments stay the
+// library's.
+struct BuiltinTaker {
+  void* to;
+  void (*result)(void* to, const Value& result) noexcept;
+  void (*failure)(void* to, BuiltinFailure::Kind kind, std::string_view message) noexcept;
+};
+
 // What librelaxc_builtins.so tells of itself. C++ values pass between it and the runtime, so both are of one build. But
-// their C++ libraries may differ, since a host may link its own in statically: no exception leaves the library.
+// their C++ libraries may differ, since a host may link its own in statically, and with it an allocator of its own: no
+// exception leaves the library, and neither side frees what the other one has allocated.
 struct BuiltinLibrary {
   const char *version, *commit;  // these two stay first
   std::span<const Builtin> rows;
-  BuiltinFailure (*call)(const Builtin& row, BuiltinContext& context, std::span<const Value> arguments,
-                         Value& result) noexcept;
+  void (*call)(const Builtin& row, BuiltinContext& context, std::span<const Value> arguments,
+               const BuiltinTaker& taker) noexcept;
 };
 inline constexpr const char* kBuiltinsFile = "librelaxc_builtins.so";
 

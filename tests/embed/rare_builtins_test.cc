@@ -70,6 +70,16 @@ TEST_CASE("errors of a rare builtin reach hosts that link their C++ library in",
   }
 }
 
+TEST_CASE("a host with an allocator of its own frees nothing of a rare builtin", "[embed]") {
+  // Linked in statically, the host's operator new is not that of the library.
+  RareHost host("-DOWN_ALLOCATOR " + kRuntime + kStatic);
+  host.copy("librelaxc_builtins.so", "bin/librelaxc_builtins.so");
+  const test::Outcome outcome = host.run();
+  INFO(outcome.how_it_ended() << "\n" << outcome.err);
+  CHECK(outcome.out == kRight);
+  CHECK(outcome.exit_code == 0);
+}
+
 TEST_CASE("a library of rare builtins that is missing or foreign is refused with its places", "[embed]") {
   RareHost host(kRuntime);
   const std::string beside = host.at("bin/librelaxc_builtins.so");

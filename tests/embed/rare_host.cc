@@ -1,8 +1,11 @@
 // A host of a program that calls a builtin of librelaxc_builtins.so, by C++ or, with C_INTERFACE, by C. The program has
-// inputs float32[n] and bool[], and fails where the second one is false. Usage: rare_host ARTIFACT
+// inputs float32[n] and bool[], and fails where the second one is false. With OWN_ALLOCATOR the host replaces operator
+// new. Usage: rare_host ARTIFACT
 #include <cstdio>
 #include <exception>
 #include <initializer_list>
+
+#include "own_allocator.h"
 
 #ifdef C_INTERFACE
 #include <relaxc/relaxc.h>
