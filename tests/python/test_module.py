@@ -17,6 +17,8 @@ class Modules(unittest.TestCase):
                                                'R.multiply(x, R.const(1.0, "float32"))'))
         self.assertIn("R.multiply", added.text())
         self.assertNotIn("R.multiply", added.text(passes="simplify"))
+        with self.assertRaises(TypeError):
+            added.text(pases="simplify")
         self.assertEqual(str(added), added.text())
         self.assertEqual(relaxc.Module.from_text(added.text()).text(), added.text())
 

@@ -14,8 +14,10 @@ profile = model.profile(image=y, runs=3)
 for kernel, nodes, calls, ns, operations in profile.by_kernel():
     print(kernel, nodes, calls + ns, operations or 0.0)
 module = relaxc.Module.from_text("")
-print(module.text, str(module), module.compile(jobs=1, log=print))
+print(module.text(passes="default", dims={"n": 3}, target="x86-64-v3").upper(), module.compile(jobs=1, log=print))
 module.compile(job=1)  # type: ignore[call-arg]
+module.text(targets="host")  # type: ignore[call-arg]
+module.text(dims=3)  # type: ignore[arg-type]
 relaxc.compile_to_file("a.onnx", "a.so", targets="x86-64-v3")  # type: ignore[call-arg]
 relaxc.compile("a.onnx", log=3)  # type: ignore[arg-type]
 try:

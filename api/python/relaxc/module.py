@@ -124,11 +124,25 @@ class Module:
         module.text()
         return module
 
-    def text(self, passes: str = "", **options: Any) -> str:
-        """Returns the module as text after passes: a list such as "simplify,fuse_ops", "default", or "" for none.
+    def text(self, passes: str = "", *, target: str | None = None, dims: Mapping[str, int] | None = None,
+             dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), function: str | None = None,
+             opt_level: int = 0, winograd_error: float = 2, precision: str | None = None, in_place: bool = False,
+             jobs: int = 0, cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
+             log: Callable[[str], None] | None = None) -> str:
+        """Returns the module as text (TVMScript, docs/text-format.md) after passes.
 
-        The options are those of `compile` that concern the compiler."""
-        stated = Options(passes=passes, **options)
+        Args:
+            passes: "" for none, "default", or a list such as "simplify,fuse_ops", as `relaxc opt --passes` takes it.
+            target: the processor, "host" by default, for which kernels are scheduled; docs/targets.md lists them.
+            dims: fixed values of symbolic dims, such as {"batch": 1}, which are numbers in the text.
+            dim_ranges: the sizes that others may have, both ends included, such as {"sequence": (1, 512)}.
+            kernels: files of kernels and schedules (docs/own-kernels.md), which passes apply.
+
+        The other options are those of `compile`.
+        Raises: CompileError, whose `errors` have node and place; UnsupportedError."""
+        stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges,
+                         kernels=kernels, jobs=jobs, opt_level=opt_level, winograd_error=winograd_error,
+                         precision=precision, in_place=in_place, cache=cache, log=log, progress=progress)
         address = c.c_void_p()
         stated.call(lib.module_text, self._data, len(self._data or b""), encoded(self._name), ..., c.byref(address))
         try:
