@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tools/in_turn.h"
 #include "tools/profile.h"
 #include "tools/profile_page.h"
 #include "tools/profile_pair.h"
@@ -46,6 +47,7 @@ class ProfiledModel {
     watched_.set_profiler(&profile_);
   }
 
+  const std::vector<double>& times() const { return times_; }  // in order of the runs, until figures() sorts them
   double time_of_run() {
     const double begin = now_ms();
     session_.run_values(inputs_, function_);
@@ -92,7 +94,18 @@ ProfilePair profiled_in_turn(const CompareCommand& command) {
   auto is_left = [&](int i) { return i < 3 || now_ms() - begin < command.timing.seconds * 1000; };
   for (int i = 0; i < command.timing.runs && is_left(i); ++i) a.time(), b.time();
   for (int i = 0; i < kRunsInTurn; ++i) a.profile(), b.profile();
-  return pair_of(read_profile(command.a, a.figures()), read_profile(command.b, b.figures()));
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.times().size(); ++i) ratios.push_back(b.times()[i] / a.times()[i]);
+  ProfilePair pair = pair_of(read_profile(command.a, a.figures()), read_profile(command.b, b.figures()));
+  pair.verdict = fmt::format("{} ({} pairs of runs)", verdict(ratios), ratios.size());
+  return pair;
+}
+
+ProfilePair read_pair(const CompareCommand& command) {
+  ProfilePair pair =
+      pair_of(read_profile(command.a, read_text(command.a)), read_profile(command.b, read_text(command.b)));
+  pair.verdict = "measured apart, so that a small difference may be chance; compare the models or artifacts to know";
+  return pair;
 }
 
 int run(const CompareCommand& command) {
@@ -102,9 +115,7 @@ int run(const CompareCommand& command) {
     throw CLI::ValidationError(
         "one is a file of figures (.json) and the other is not: give two of the same kind, by relaxc bench MODEL "
         "--profile --json FILE");
-  const ProfilePair pair = holds_figures(command.a) ? pair_of(read_profile(command.a, read_text(command.a)),
-                                                              read_profile(command.b, read_text(command.b)))
-                                                    : profiled_in_turn(command);
+  const ProfilePair pair = holds_figures(command.a) ? read_pair(command) : profiled_in_turn(command);
   const bool share_nodes = std::ranges::any_of(
       pair.rows, [](const ProfileRow& row) { return !row.a_kernels.empty() && !row.b_kernels.empty(); });
   if (!share_nodes && !pair.a.kernels.empty() && !pair.b.kernels.empty())

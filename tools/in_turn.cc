@@ -47,13 +47,6 @@ class RunProfiler final : public vm::Profiler {
   int64_t num_runs_ = 0;
 };
 
-// Says what the ratios of neighbouring runs tell: three of four are on one side.
-const char* verdict(std::vector<double> ratios) {
-  std::ranges::sort(ratios);
-  if (ratios[ratios.size() * 3 / 4] < 1) return "faster";
-  return ratios[ratios.size() / 4] > 1 ? "slower" : "no clear difference";
-}
-
 std::string line_of(double without_us, double with_us, double ratio, const std::string& what) {
   auto number = [](double us) { return us > 0 ? fmt::format("{:.1f}", us) : std::string("-"); };
   return fmt::format("{:>12} {:>12} {:>8}  {}\n", number(without_us), number(with_us),
@@ -160,6 +153,18 @@ std::string table_of(const Measured& with, const RunProfiler& with_us, const Mea
 }
 
 }  // namespace
+
+std::string verdict(std::vector<double> ratios) {
+  constexpr size_t kFewestPairs = 8;  // with fewer, three of four are on one side too often by chance
+  if (ratios.size() < kFewestPairs)
+    return fmt::format("no clear difference, as there are only {} pairs of runs; --runs and --seconds allow for more",
+                       ratios.size());
+  std::ranges::sort(ratios);
+  const double low = ratios[ratios.size() / 4], high = ratios[ratios.size() * 3 / 4];
+  if (high < 1) return "faster";
+  if (low > 1) return "slower";
+  return fmt::format("no clear difference, as half of the ratios of neighbouring runs are {:.3f} to {:.3f}", low, high);
+}
 
 double Measured::run(const std::vector<vm::Value>& inputs) {
   double start = now_ms();

@@ -28,6 +28,9 @@ struct InTurn {
   double greatest_difference = 0;      // of two elements of the results
   std::string wrong = {};              // the first result that is not as close as it must be; "" where all are
 };
+// Says what the ratios of neighbouring runs tell, time of one version by time of the other: "faster" or "slower" where
+// three of four are on one side of 1, else "no clear difference" and why.
+std::string verdict(std::vector<double> ratios);
 // Runs each once, and fills in how far the results of the first are from those of the second.
 void compare_results(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
                      const std::vector<vm::ValueInfo>& outputs, const Closeness& closeness, InTurn& result);

@@ -33,6 +33,7 @@ struct ProfileRow {
 struct ProfilePair {
   ReadProfile a, b;
   std::vector<ProfileRow> rows;  // those that differ most first
+  std::string verdict = {};      // whether the difference of the medians is clear, for a person
 };
 ProfilePair pair_of(ReadProfile a, ReadProfile b);
 

@@ -185,6 +185,7 @@ TEST_CASE("compare joins kernels by the nodes that they compute, however they ar
              .empty());
   CHECK(!test::matches(outcome.out, "10\\.00 +10\\.00 +\\+0\\.00 +1\\.00 +/Pool: pool \\| pool_1\n").empty());
   CHECK(contains(outcome.out, "the threads differ: 2 and 1"));
+  CHECK(contains(outcome.out, "times A's: measured apart, so that a small difference may be chance"));
   const std::string page = folder.read("pair.html");
   check_is_closed(page, 4);
   CHECK(list_at(data_of_page(page), "rows").size() == 2);
@@ -201,6 +202,14 @@ TEST_CASE("compare runs two models in turn and profiles them", "[tools]") {
   CHECK(contains(outcome.out, "/layer/Softmax: softmax\n"));
   CHECK(contains(outcome.out, "/layer/Add, /layer/Relu: fused_matmul_add_relu\n"));
   CHECK(!contains(outcome.out, "differ:"));
+  CHECK(contains(outcome.out, "times A's: no clear difference, as there are only 3 pairs of runs; "));
+  const test::Outcome longer =
+      run_relaxc({"compare", model, folder.at("model.so"), "--dim", "n=7", "--runs", "30", "--threads", "1"});
+  INFO(longer.out << longer.err);
+  CHECK(!test::matches(longer.out,
+                       "times A's: (faster|slower|no clear difference, as half of the ratios of neighbouring runs are "
+                       "[0-9.]+ to [0-9.]+) \\(30 pairs of runs\\)\n")
+             .empty());
 }
 
 TEST_CASE("compare says that two profiles have no node in common", "[tools]") {
