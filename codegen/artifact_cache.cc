@@ -207,11 +207,37 @@ CompileSettings listening(const CompileSettings& settings, const std::shared_ptr
   return result;
 }
 
+// Says once that the cache cannot be written, which may show at its first file or at its last one.
+class WriteWarning {
+ public:
+  explicit WriteWarning(const ArtifactCache& cache) : note_(cache.note), folder_(cache.folder) {}
+  void say(const std::string& why) {
+    std::call_once(said_, [&] {
+      if (!note_) return;
+      // A folder that is not fit for it is no fuller than another.
+      const char* room = why_nothing_is_cached(folder_).empty() ? "make room there (relaxc cache clear), or " : "";
+      note_(fmt::format(
+          "warning: nothing more is kept in the cache '{}': {}; {}name another folder (--cache DIR, RELAXC_CACHE)",
+          folder_, why, room));
+    });
+  }
+
+ private:
+  const std::function<void(const std::string&)> note_;
+  const std::string folder_;
+  std::once_flag said_;
+};
+
 // One model in the cache.
 class Entry {
  public:
-  Entry(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache)
-      : path_(path), file_(split_text_path(path).file), cache_(cache), hashes_(cache.folder) {
+  Entry(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
+        std::shared_ptr<WriteWarning> warning)
+      : path_(path),
+        file_(split_text_path(path).file),
+        cache_(cache),
+        warning_(std::move(warning)),
+        hashes_(cache.folder) {
     settings_key_ = key_of_settings(path, settings, cache);
     model_key_ = ContentHash().add(settings_key_).add(hashes_.of(file_)).digest();
     if (const auto others = read_lines(at(model_key_, "files"))) key_ = key_with(*others);
@@ -281,7 +307,7 @@ class Entry {
     } catch (const CompileError& error) {
       note(fmt::format("note: the artifact is not kept in the cache: {}", error.diagnostics().front().message));
     } catch (const RuntimeError& error) {
-      note(fmt::format("note: the artifact is not kept in the cache: {}", error.what()));
+      warning_->say(error.what());
     }
     return std::nullopt;
   }
@@ -350,6 +376,7 @@ class Entry {
   const std::string& path_;
   const std::string file_;
   const ArtifactCache& cache_;
+  const std::shared_ptr<WriteWarning> warning_;
   const FileHashes hashes_;
   std::string settings_key_, model_key_, key_, why_unused_;
 };
@@ -361,6 +388,18 @@ uint64_t bytes_of_weights(const CompiledModule& module) {
   return bytes;
 }
 
+std::shared_ptr<ResultStore> kernels_of(const ArtifactCache& cache, const std::shared_ptr<WriteWarning>& warning) {
+  if (cache.folder.empty()) return nullptr;
+  codegen::KernelFilesOptions options{cache.folder, cache.most_kernel_bytes, cache.most_kernels};
+  if (cache.detail) {
+    options.at_end = [detail = cache.detail, folder = cache.folder](size_t found, size_t kept) {
+      detail(fmt::format("{} lowered programs and kernels were found in {}, {} are new", found, folder, kept));
+    };
+  }
+  options.on_failure = [warning](const std::string& why) { warning->say(why); };
+  return codegen::kernel_files(std::move(options));
+}
+
 }  // namespace
 
 CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
@@ -368,9 +407,10 @@ CachedProgram load_cached(const std::string& path, const CompileSettings& settin
   if (path.ends_with(".so")) return {load_program(path, settings, std::move(options))};
   if (const std::string why = why_not_kept(settings, cache); !why.empty())
     return {load_program(path, settings, std::move(options)), false, "", why};
+  const auto warning = std::make_shared<WriteWarning>(cache);
   std::optional<Entry> entry;
   try {
-    entry.emplace(path, settings, cache);
+    entry.emplace(path, settings, cache, warning);
   } catch (const RuntimeError& error) {  // a file cannot be read, and the compilation says so
     return {load_program(path, settings, std::move(options)), false, "", error.what()};
   }
@@ -378,7 +418,7 @@ CachedProgram load_cached(const std::string& path, const CompileSettings& settin
   const std::string why = entry->why_missing();
   auto said = std::make_shared<Said>();
   CompileSettings heard = listening(settings, said);
-  if (!heard.store) heard.store = kernels_in(cache);
+  if (!heard.store) heard.store = kernels_of(cache, warning);
   CompiledModule module = compile_file(path, heard);
   if (bytes_of_weights(module) < cache.most_bytes) {
     if (std::optional<Program> program = entry->store(module, *said, options))
@@ -388,14 +428,7 @@ CachedProgram load_cached(const std::string& path, const CompileSettings& settin
 }
 
 std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache) {
-  if (cache.folder.empty()) return nullptr;
-  codegen::KernelFilesOptions options{cache.folder, cache.most_kernel_bytes, cache.most_kernels};
-  if (cache.detail) {
-    options.at_end = [detail = cache.detail, folder = cache.folder](size_t found, size_t kept) {
-      detail(fmt::format("{} lowered programs and kernels were found in {}, {} are new", found, folder, kept));
-    };
-  }
-  return codegen::kernel_files(std::move(options));
+  return kernels_of(cache, std::make_shared<WriteWarning>(cache));
 }
 
 CachedKernels cached_kernels(const std::string& folder) {

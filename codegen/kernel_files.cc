@@ -54,7 +54,10 @@ class KernelFiles final : public ResultStore {
       make_way(path);
       vm::write_file(path, fmt::format("{}\n{}", seal_of(key, result), result));
       ++kept_;
-    } catch (const RuntimeError&) {
+    } catch (const RuntimeError& error) {
+      std::call_once(failed_, [&] {
+        if (options_.on_failure) options_.on_failure(error.what());
+      });
     }
   }
 
@@ -79,7 +82,7 @@ class KernelFiles final : public ResultStore {
 
   const KernelFilesOptions options_;
   const std::string& folder_;
-  std::once_flag checked_;
+  std::once_flag checked_, failed_;
   bool is_safe_ = false;
   std::atomic<size_t> found_ = 0, kept_ = 0;
 };

@@ -16,6 +16,8 @@ struct KernelFilesOptions {
   uint64_t most_bytes, most_files;
   // Is called at the end, unless nothing was asked for, with how many results were found and kept.
   std::function<void(size_t found, size_t kept)> at_end = nullptr;
+  // Is called, once, with the reason why a result cannot be kept.
+  std::function<void(const std::string& why)> on_failure = nullptr;
 };
 // The store makes the folder when it has something to keep, and stays empty where that fails or other users may write
 // there.

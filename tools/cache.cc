@@ -1,4 +1,6 @@
 // relaxc cache, and the flags of commands that use the cache of artifacts.
+#include <sys/statvfs.h>
+
 #include <filesystem>
 #include <memory>
 
@@ -37,6 +39,7 @@ int list(const CacheOptions& options) {
   const CachedKernels kernels = cached_kernels(options.folder);
   print_message("beside them {} of at most {} files of kernels, {} of {}\n", kernels.files, limits.most_kernels,
                 size_text(kernels.bytes), size_text(limits.most_kernel_bytes));
+  for (const std::string& problem : options.problems()) print_message("problem: {}\n", problem);
   return kRight;
 }
 
@@ -53,6 +56,24 @@ void check(const CacheOptions& options) {
 }
 
 }  // namespace
+
+std::optional<uint64_t> CacheOptions::free_bytes() const {
+  struct statvfs space{};
+  if (statvfs(folder.c_str(), &space) != 0) return std::nullopt;
+  return space.f_bavail * space.f_frsize;
+}
+
+std::vector<std::string> CacheOptions::problems() const {
+  std::vector<std::string> result;
+  if (const std::string why = why_nothing_is_cached(folder); !why.empty())
+    result.push_back(fmt::format(
+        "compiled models are not kept: {}; --cache DIR or RELAXC_CACHE names a folder that you can write to", why));
+  constexpr uint64_t kLeastFree = 256 << 20;
+  if (const auto free = free_bytes(); free && *free < kLeastFree)
+    result.push_back(fmt::format("the cache's file system has {} left: relaxc cache clear, or RELAXC_CACHE in another",
+                                 size_text(*free)));
+  return result;
+}
 
 void CacheOptions::add_to(CLI::App& app) {
   app.add_option("--cache", folder, "the folder of compiled models (relaxc help cache)")->type_name("DIR");

@@ -1,5 +1,4 @@
 // relaxc doctor: what a report of a bug needs to say about the machine and this installation, and what is wrong there.
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -143,25 +142,14 @@ Report cache_report(const CacheOptions& cache, std::vector<std::string>& problem
   const char* stated = std::getenv("RELAXC_CACHE");
   if (cache.folder.empty() && stated && !*stated) return {{"state", "off, as RELAXC_CACHE is empty"}};
   const std::string why = why_nothing_is_cached(cache.folder);
-  if (!why.empty())
-    problems.push_back(
-        fmt::format("compiled models are not kept: {}; --cache DIR or RELAXC_CACHE names a folder that "
-                    "you can write to",
-                    without_home(why)));
+  for (const std::string& problem : cache.problems()) problems.push_back(without_home(problem));
   uint64_t bytes = 0;
   const std::vector<CachedArtifact> artifacts = cached_artifacts(cache.folder);
   for (const CachedArtifact& artifact : artifacts) bytes += artifact.bytes;
   Report report{{"folder", without_home(cache.folder)},
                 {"state", why.empty() ? "writable" : without_home(why)},
                 {"artifacts", fmt::format("{}, {}", artifacts.size(), bytes_text(static_cast<double>(bytes)))}};
-  struct statvfs space{};
-  if (statvfs(cache.folder.c_str(), &space) != 0) return report;
-  const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
-  report.set("free", bytes_text(free));
-  constexpr double kLeastFree = 256 << 20;
-  if (free < kLeastFree)
-    problems.push_back(fmt::format(
-        "the cache's file system has {} left: relaxc cache clear, or RELAXC_CACHE in another", bytes_text(free)));
+  if (const auto free = cache.free_bytes()) report.set("free", bytes_text(static_cast<double>(*free)));
   return report;
 }
 
