@@ -54,6 +54,7 @@ class SampleReader {
     if (path.ends_with(".npy") && inputs_.size() == 1) return read_rows(path);
     InputOptions flags = flags_;
     flags.named.push_back(path);
+    if (!is_picture(path)) flags.picture = {};  // other samples may be images
     return {flags.make(inputs_)};
   }
 
@@ -133,6 +134,7 @@ std::vector<CalibrationSample> CalibrationOptions::samples(const std::vector<vm:
   std::vector<CalibrationSample> samples;
   for (const std::string& path : paths) add_samples(samples, SampleReader(flag, inputs, flags).read(path));
   InputOptions drawn = flags;
+  drawn.picture = {};
   for (int64_t i = 0; i < random; ++i, ++drawn.seed) samples.push_back(drawn.make(inputs));
   return samples;
 }

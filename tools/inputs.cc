@@ -213,6 +213,7 @@ void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::ve
                          const std::map<std::string, int64_t>& fixed) const {
   if (!named.empty() || !positional.empty())
     throw CLI::ValidationError("the folder of reference data has the inputs; leave out --input and --input-pb");
+  check_picture();
   const std::map<std::string, int64_t> dim_values = parse_dims(dims);
   check_names(dim_values, inputs, fixed);
   for (size_t i = 0; i < std::min(inputs.size(), given.size()); ++i) {
@@ -303,6 +304,21 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   return values;
 }
 
+void InputOptions::check_picture() const {
+  // The file may stand behind a name and in a list: "x=[a.png, b.png]".
+  auto ends_a_word = [](char c) { return c == '=' || c == ',' || c == ' ' || c == '[' || c == ']'; };
+  auto holds_picture = [&](const std::string& text) {
+    for (size_t i = 0; i <= text.size(); ++i) {
+      if ((i == text.size() || ends_a_word(text[i])) && is_picture(text.substr(0, i))) return true;
+    }
+    return false;
+  };
+  const char* flag = !picture.mean.empty() ? "--mean" : !picture.scale.empty() ? "--scale" : nullptr;
+  if (flag && std::ranges::none_of(named, holds_picture))
+    throw CLI::ValidationError(fmt::format(
+        "{} is for inputs that are images, and none is: give one, --input NAME=FILE.png, or leave out {}", flag, flag));
+}
+
 void InputOptions::check_dims(const std::vector<vm::ValueInfo>& inputs) const {
   relaxc::tools::check_names(parse_dims(dims), inputs, {});
 }
@@ -310,6 +326,7 @@ void InputOptions::check_dims(const std::vector<vm::ValueInfo>& inputs) const {
 std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs,
                                           const std::map<std::string, int64_t>& fixed) const {
   check_names(parse_dims(dims), inputs, fixed);
+  check_picture();
   std::vector<std::string> notes;
   std::vector<vm::Value> values = make(inputs, given(inputs), &notes);
   for (const std::string& note : notes) print_note("note: {}\n", note);

@@ -52,6 +52,8 @@ std::pair<std::string, std::string> parse_cache(const std::string& text);
 
 // The sources of inputs: files and values by name, files by position, else random values in declared shapes.
 struct InputOptions {
+  // Reports --mean and --scale where no input is an image.
+  void check_picture() const;
   // Reports a name of --dim that no input has.
   void check_dims(const std::vector<vm::ValueInfo>& inputs) const;
   // Returns the files that the inputs may be read from.

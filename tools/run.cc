@@ -8,6 +8,7 @@
 #include "tools/given_shapes.h"
 #include "tools/progress_line.h"
 #include "tools/results.h"
+#include "tools/timing.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -63,6 +64,7 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   const std::vector<vm::Value> inputs = inputs_of(options, settings, function.inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
+  print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
   if (options.profile) print_message("{}", profiler.text());
   return {function.name, std::move(values)};

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
 #include "support/lists.h"
 #include "support/printable.h"
@@ -76,6 +80,20 @@ void TimingOptions::add_to(CLI::App& app) {
 
 double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double ms_since_start() {
+  // proc(5): the 22nd field, in ticks after the machine was booted; the second one, in parentheses, may hold spaces.
+  std::ifstream file("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  std::string field;
+  constexpr int kFieldsBehindName = 20;
+  for (int i = 0; i < kFieldsBehindName; ++i) fields >> field;
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const double now_s = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return 1000 * (now_s - std::strtod(field.c_str(), nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
 double median_of(std::vector<double> values) {

@@ -29,6 +29,8 @@ struct Timed {
 };
 
 double now_ms();
+// Returns the time since this process was started, loading its libraries included, to 10 ms.
+double ms_since_start();
 // Returns the value in the middle.
 double median_of(std::vector<double> values);
 // Calls the function, which returns milliseconds, as often as the options say, and returns the times in order.

@@ -316,6 +316,7 @@ TEST_CASE("-v tells what came from the cache, and why something did not", "[tool
   INFO(hit);
   CHECK(contains(hit, "model.onnx is in the cache: " + it.cache.folder + "/"));
   CHECK(contains(hit, ".so (0.0 MB, compiled 0 min ago)"));
+  CHECK_FALSE(test::matches(hit, "\nthe run computes from [0-9]+ ms after the start of the command\n").empty());
   CHECK(contains(told({"-O", "1"}),
                  ".so, which is of other contents of the model, other settings or another build of relaxc"));
   CHECK(contains(told({"--interpret"}), "was compiled, because the interpreter runs the kernels"));
@@ -338,6 +339,29 @@ TEST_CASE("a folder that others may write to is not used", "[tools]") {
   CHECK(it.load(model).was_cached);
   it.cache.folder = it.folder.at("model.onnx/below_a_file");
   CHECK(it.result(it.load(model)) == 8);
+}
+
+TEST_CASE("a cache that cannot be written gets one warning, and the command goes on", "[tools]") {
+  CachedModels it;
+  const std::string model = write_product_model(it.folder, "model.onnx", filled_weight(2));
+  auto warned = [&](const std::string& words) {
+    // The limit of file sizes stands for a full disk: 512 bytes.
+    const Outcome outcome = test::run_program(
+        {"sh", "-c", fmt::format("ulimit -f 1; exec {} {} {} --cache {}", RELAXC_TOOL, words, model, it.cache.folder)},
+        120);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(test::matches(outcome.err, "(warning|note): ").size() == 1);
+    CHECK(contains(outcome.err, "warning: nothing more is kept in the cache '" + it.cache.folder + "': cannot write '"));
+    CHECK(contains(outcome.err, "File too large; make room there (relaxc cache clear), or name another folder (--cache "
+                                "DIR, RELAXC_CACHE)\n"));
+    return outcome.out;
+  };
+  CHECK(contains(warned("run"), "y: float32[1, 3]"));
+  CHECK_FALSE(warned("compile --emit=asm").empty());
+  const std::string below_a_file = it.folder.at("model.onnx/cache");
+  CHECK(contains(run_relaxc({"cache", "--cache", below_a_file}).out,
+                 "problem: compiled models are not kept: '" + model + "' is not a folder; --cache DIR or RELAXC_CACHE"));
 }
 
 TEST_CASE("two processes may compile the same model at once", "[tools]") {

@@ -183,6 +183,15 @@ open('{}', 'wb').write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBB
   CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "127.5,1,1", "--scale", "1,2,0.5"}).out,
                  "[0, 100, 25]"));
   CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "1,2"}).err, "--mean has 2 numbers"));
+  for (const char* flag : {"--mean", "--scale"}) {
+    for (const char* command : {"run", "bench"}) {
+      const Outcome unused = run_relaxc({command, module, "--dim", "h=2", "w=2", flag, "2"});
+      CHECK(unused.exit_code == 2);
+      CHECK(contains(unused.err, fmt::format("{0} is for inputs that are images, and none is: give one, --input "
+                                             "NAME=FILE.png, or leave out {0}",
+                                             flag)));
+    }
+  }
 
   std::string last = kImageInput;
   last.replace(last.find("(1, 3, \"h\", \"w\")"), 16, "(\"h\", \"w\", 3)    "),
