@@ -16,8 +16,6 @@
 
 namespace relaxc {
 
-static constexpr const char* kTuningRecords = "database_tuning_record.json";  // as tools/tool.h has it
-
 bool has_schedule_rules(const std::string& text) {
   auto begins_line = [&](const char* form) {
     return text.starts_with(form) || text.find(std::string("\n") + form) != std::string::npos;

@@ -5,6 +5,9 @@
 
 namespace relaxc {
 
+// The files of a folder that MetaSchedule's tuners write.
+inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
+
 // Returns whether a line of the text begins a schedule, a rule or a kernel (S.).
 bool has_schedule_rules(const std::string& text);
 

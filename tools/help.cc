@@ -4,9 +4,11 @@
 #include <memory>
 #include <sstream>
 
+#include "support/check.h"
 #include "support/lists.h"
 #include "support/nearest.h"
 #include "tools/console.h"
+#include "vm/error.h"
 
 namespace relaxc::tools {
 
@@ -100,6 +102,28 @@ int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
   app.exit(error, out, err);
   print_text(out.str());
   return kRight;
+}
+
+int exit_code_of(const std::function<int()>& run, const ErrorReports& reports) {
+  try {
+    return run();
+  } catch (const CompileError& error) {
+    if (reports.unsupported && error.kind() == ErrorKind::kUnsupported) {
+      reports.unsupported(error);
+      return kUnsupported;
+    }
+    print_error("{}\n", error.what());
+  } catch (const RuntimeError& error) {
+    // The message is one line, because the names in it come from models and artifacts.
+    print_error("error: {}\n", printable(error.what(), std::string::npos));
+  } catch (const std::bad_alloc&) {
+    print_error("error: out of memory\n");
+  } catch (const InternalError& error) {
+    reports.bug(error.what());
+  } catch (const std::exception& error) {
+    reports.bug(fmt::format("internal error: {}", error.what()));
+  }
+  return kWrong;
 }
 
 }  // namespace relaxc::tools

@@ -1,5 +1,9 @@
-// The command `help`, and messages about wrong usage.
+// The command `help`, messages about wrong usage, and the exit codes of errors.
 #pragma once
+#include <functional>
+#include <string>
+
+#include "support/diagnostic.h"
 
 namespace CLI {
 class App;
@@ -11,5 +15,13 @@ namespace relaxc::tools {
 void add_help(CLI::App& app);
 // Prints what --help, --version or wrong usage has to say, and returns the exit code.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error);
+
+// How a program tells of errors that are not plainly the input's.
+struct ErrorReports {
+  std::function<void(const std::string& text)> bug;                // of relaxc itself
+  std::function<void(const CompileError&)> unsupported = nullptr;  // null: as any other error
+};
+// Runs the command line. Prints what it throws, and returns the exit code.
+int exit_code_of(const std::function<int()>& run, const ErrorReports& reports);
 
 }  // namespace relaxc::tools

@@ -17,7 +17,6 @@
 #include "tools/progress_line.h"
 #include "tools/tool.h"
 #include "vm/artifact.h"
-#include "vm/error.h"
 
 namespace {
 
@@ -165,23 +164,7 @@ int main(int argc, char** argv) {
   handle_segmentation_faults();
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
   relaxc::vm::name_content = relaxc::recognized_content;
-  try {
-    return run(argc, argv);
-  } catch (const relaxc::CompileError& error) {
-    if (error.kind() == relaxc::ErrorKind::kUnsupported) {
-      print_unsupported(error);
-      return kUnsupported;
-    }
-    print_error("{}\n", error.what());
-  } catch (const relaxc::RuntimeError& error) {
-    // The message is one line, because the names in it come from models and artifacts.
-    print_error("error: {}\n", relaxc::printable(error.what(), std::string::npos));
-  } catch (const std::bad_alloc&) {
-    print_error("error: out of memory\n");
-  } catch (const relaxc::InternalError& error) {
-    print_bug(error.what(), argc, argv);
-  } catch (const std::exception& error) {
-    print_bug(fmt::format("internal error: {}", error.what()), argc, argv);
-  }
-  return kWrong;
+  return exit_code_of(
+      [&] { return run(argc, argv); },
+      {.bug = [&](const std::string& text) { print_bug(text, argc, argv); }, .unsupported = print_unsupported});
 }

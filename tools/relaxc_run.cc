@@ -3,7 +3,6 @@
 #include <csignal>
 #include <memory>
 
-#include "support/check.h"
 #include "support/diagnostic.h"
 #include "support/file_kind.h"
 #include "support/version.h"
@@ -17,7 +16,6 @@
 #include "tools/results.h"
 #include "tools/timing.h"
 #include "vm/artifact.h"
-#include "vm/error.h"
 #include "vm/profiler.h"
 
 namespace relaxc::tools {
@@ -41,6 +39,7 @@ int run(const RunnerOptions& options) {
   const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
+  print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
   const vm::Value result = session.run_values(inputs, function.name);
   if (options.profile) print_message("{}", profiler.text());
   show_results(flat_results(result, function.outputs), function.name, options.results);
@@ -170,19 +169,10 @@ int run_command(int argc, char** argv) {
 }  // namespace relaxc::tools
 
 int main(int argc, char** argv) {
-  using relaxc::tools::print_error;
+  using namespace relaxc::tools;
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
   relaxc::vm::name_content = relaxc::recognized_content;
-  try {
-    return relaxc::tools::run_command(argc, argv);
-  } catch (const relaxc::CompileError& error) {
-    print_error("{}\n", error.what());
-  } catch (const relaxc::RuntimeError& error) {
-    print_error("error: {}\n", relaxc::printable(error.what(), std::string::npos));
-  } catch (const std::bad_alloc&) {
-    print_error("error: out of memory\n");
-  } catch (const std::exception& error) {
-    print_error("internal error: {}\n  note: this is a bug of relaxc\n", error.what());
-  }
-  return relaxc::tools::kWrong;
+  return exit_code_of([&] { return run_command(argc, argv); }, {.bug = [](const std::string& text) {
+                        print_error("{}\n  note: this is a bug of relaxc\n", text);
+                      }});
 }

@@ -241,15 +241,14 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   RuleFiles rules(result);
   for (const std::string& file : files) rules.read(file, file == model_file);
   rules.finish();
-  for (const std::string& note : rules.notes) print_note("{}\n", note);
-  for (const Diagnostic& warning : rules.warnings.all()) print_note("{}", to_string(warning));
-  if (!result.schedules.empty() || result.kernels)
-    result.report = [](const std::string& line) { print_note("{}\n", line); };
-  // A model may be compiled more than once (tools/given_shapes.h).
-  result.warn = [seen = std::make_shared<std::set<std::string>>()](const Diagnostic& warning) {
-    std::string text = to_string(warning);
-    if (seen->insert(text).second) print_note("{}", text);
+  // A model may be compiled more than once (tools/given_shapes.h, tools/accuracy.h).
+  auto say = [said = said](const std::string& text) {
+    if (said->insert(text).second) print_note("{}", text);
   };
+  for (const std::string& note : rules.notes) say(note + "\n");
+  for (const Diagnostic& warning : rules.warnings.all()) say(to_string(warning));
+  if (!result.schedules.empty() || result.kernels) result.report = [say](const std::string& line) { say(line + "\n"); };
+  result.warn = [say](const Diagnostic& warning) { say(to_string(warning)); };
   result.progress = [](const Progress& progress) { progress_line().show(progress); };
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name, result);

@@ -4,19 +4,20 @@
 #include <CLI/CLI.hpp>
 
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
+#include "codegen/rule_files.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
 
 namespace relaxc::tools {
-
-// The files of a folder that MetaSchedule's tuners write.
-inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
 
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
@@ -28,6 +29,8 @@ struct CompilerOptions {
   std::string schedules;                       // a file, or a folder of tuning records
   std::vector<std::string> kernels;            // files
   std::vector<std::string> plugins, backends;  // files
+  // The notes and warnings of all compilations of the command, each of which is printed once.
+  std::shared_ptr<std::set<std::string>> said = std::make_shared<std::set<std::string>>();
   void add_to(CLI::App& app);
   // Adds --dim to a command that only compiles.
   void add_dims(CLI::App& app);
@@ -52,6 +55,10 @@ struct CacheOptions {
   bool off = false;
   void add_to(CLI::App& app);
   ArtifactCache get(const CompilerOptions& compiler, const std::string& model) const;
+  // Returns the bytes that are free in the folder's file system; nullopt where there is no folder.
+  std::optional<uint64_t> free_bytes() const;
+  // Returns why models may not be kept there, each with what to do about it.
+  std::vector<std::string> problems() const;
   // Loads the model's artifact from the cache, or compiles the model. -v tells which of the two, and why.
   CachedProgram load(const std::string& model, const CompileSettings& settings, const CompilerOptions& compiler) const;
 };
