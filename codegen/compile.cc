@@ -32,6 +32,7 @@
 #include "vm/cpu.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
+#include "vm/missing.h"
 
 namespace relaxc {
 
@@ -351,6 +352,25 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
   return result;
 }
 
+// Reports kernels in C that nobody gives at the places where a text declares or calls them; the loader, which would
+// report them otherwise, knows no places.
+static void check_declared_kernels(const IRModule& module, const vm::Executable& executable,
+                                   const std::vector<std::string>& linked, const vm::Registry& registry) {
+  Diagnostics diagnostics;
+  std::set<std::string> seen;
+  for (const auto& [name, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(function, [&](const Ref<ExternFunc>& declared) {
+      const std::string& symbol = declared->symbol;
+      const bool is_kernel = find_item(executable.kernels, symbol, &vm::KernelInfo::symbol) != nullptr;
+      if (!is_kernel || !declared.span() || std::ranges::count(linked, symbol) > 0) return;
+      if (registry.find_kernel(symbol) || registry.find_tensor_kernel(symbol)) return;
+      if (seen.insert(symbol).second) vm::report_missing_kernel(diagnostics, declared.span(), symbol);
+    });
+  }
+  diagnostics.throw_if_errors();
+}
+
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
   vm::UserLibraries libraries = libraries_;
@@ -358,6 +378,7 @@ Program CompiledModule::load(LoadOptions options) const {
     libraries.push_back(vm::UserLibrary::open(path, vm::UserLibrary::Table::kOptional));
   vm::add_libraries(libraries, options.registry);
   auto program = [&](const auto& kernels) {
+    check_declared_kernels(lowered_, executable_, objects_.linked_kernels, options.registry);
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
     auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries);
     return Program::from(executable_, find, keep_alive, std::move(options));

@@ -35,7 +35,9 @@ constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86
 
 [[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
   Diagnostic diagnostic;
-  diagnostic.message = fmt::format("target '{}': {}", text, why);
+  // A message that is about the whole text names it already.
+  const bool is_named = why.find(fmt::format("'{}'", text)) != std::string::npos;
+  diagnostic.message = is_named ? why : fmt::format("target '{}': {}", text, why);
   diagnostic.notes = std::move(notes);
   diagnostic.notes.push_back("accepted: " + target_forms());
   throw CompileError({diagnostic});

@@ -394,7 +394,7 @@ class KernelCaller {
       scalars.push_back(attribute ? as_argument(*attribute) : simplify(cast_to(*dim, kInt64)));
     }
     const Span& span = builder_.span();
-    std::vector<Expr> args = {extern_func(kernel_.symbol, span), tuple(tensors_)};
+    std::vector<Expr> args = {extern_func(kernel_.symbol, program_.span()), tuple(tensors_)};
     if (!scalars.empty()) args.push_back(shape_expr(std::move(scalars)));
     return call(op_ref(ops::kCallDpsPacked), std::move(args), {}, type_of(outputs), span, outputs);
   }
@@ -464,7 +464,8 @@ std::string text_of_tensor(const Type& type) {
 }
 
 std::string note_at(const Span& span, std::string_view message) {
-  std::string text = fmt::format("{}: note: {}\n{}", to_string(span), message, source_excerpt(span));
+  const std::string place = to_string(span);
+  std::string text = fmt::format("{}{}note: {}\n{}", place, place.empty() ? "" : ": ", message, source_excerpt(span));
   text.pop_back();
   return text;
 }

@@ -152,13 +152,21 @@ void expect_rules(const IRModule& module, const PassContext& context) {
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
+  Span applied;
+  const OnScheduled note_rule = [&](const ScheduleRule& rule, const Schedule& schedule, const Decisions& decisions) {
+    applied = rule.span;
+    if (context.scheduled) context.scheduled(rule, schedule, decisions);
+  };
   PrimFuncRef result = schedule_by_rules(name, program, context.schedules, context.target, context.report,
-                                         context.scheduled, tables_of(context).rules());
+                                         context.report ? note_rule : context.scheduled, tables_of(context).rules());
   if (!context.report) return result;
   std::vector<Diagnostic> known = unread_annotations({program});  // of the program's text, reported when it was read
-  for (const Diagnostic& warning : unread_annotations({result})) {
-    if (std::ranges::none_of(known, [&](const auto& one) { return one.message == warning.message; }))
-      context.report(to_string(warning));
+  for (Diagnostic& warning : unread_annotations({result})) {
+    if (std::ranges::any_of(known, [&](const auto& one) { return one.message == warning.message; })) continue;
+    if (!warning.span) warning.span = applied;
+    std::string text = to_string(warning);
+    text.pop_back();  // the end of its last line, which whoever reports adds
+    context.report(text);
   }
   return result;
 }

@@ -37,8 +37,8 @@ class DestinationPasser final : public GraphRewriter {
       return call_with_destinations(kernel->callee, kernel->tensors, kernel->scalars, span);
     }
     auto is_tensor = [](const Expr& e) { return e.type().is<TensorType>(); };
-    if (kernel->callee.is<ExternFunc>() && !std::ranges::all_of(kernel->tensors, is_tensor))
-      return call_host(*kernel, binding, builder);
+    const bool is_external = kernel->callee.is<ExternFunc>();
+    if (is_external && !std::ranges::all_of(kernel->tensors, is_tensor)) return call_host(*kernel, binding, builder);
     for (const Expr& tensor : kernel->tensors) {
       if (!tensor.type().is<TensorType>())
         fail_unsupported(span, "an argument of type {} cannot be passed to a kernel yet", print_type(tensor.type()));
@@ -51,7 +51,8 @@ class DestinationPasser final : public GraphRewriter {
       std::string hint = kernel->outputs.size() == 1 ? name : fmt::format("{}_{}", name, i);
       int64_t input = kernel->in_place.empty() ? -1 : kernel->in_place[i];
       if (input < 0) {
-        results.push_back(made.emplace_back(allocate(kernel->outputs[i], hint, builder)));
+        results.push_back(made.emplace_back(
+            allocate(kernel->outputs[i], hint, is_external ? "call_dps_packed" : "call_tir", builder)));
       } else {
         // The program overwrites a copy: the tensor itself may be the caller's, a constant, or used again.
         Expr& tensor = tensors[static_cast<size_t>(input)];
@@ -80,22 +81,24 @@ class DestinationPasser final : public GraphRewriter {
     std::vector<Expr> args = {kernel.callee}, results;
     const std::vector<Expr>& inputs = written ? written->items : kernel.tensors;
     args.insert(args.end(), inputs.begin(), inputs.end());
-    for (const Type& output : kernel.outputs) results.push_back(allocate(output, binding.var->name, builder));
+    for (const Type& output : kernel.outputs)
+      results.push_back(allocate(output, binding.var->name, "call_dps_packed", builder));
     args.insert(args.end(), results.begin(), results.end());
     builder.emit(call(op_ref(ops::kCallPurePacked), std::move(args), {}, tuple_type({}), span, {tuple_type({})}), "_");
     return results.size() == 1 ? results[0] : tuple(results);
   }
 
-  static Expr allocate(const Type& type, std::string name, Builder& builder) {
+  // Allocates an output of such a call.
+  static Expr allocate(const Type& type, std::string name, const char* call_form, Builder& builder) {
     const std::vector<Expr>* shape = known_shape(type);
     std::optional<DType> dtype = tensor_dtype(type);
     if (type.is<DTensorType>())
-      fail_unsupported(
-          builder.span(),
-          "an output of call_tir is an R.DTensor, which lies on the devices of a mesh, and this runtime is "
-          "one device; write R.Tensor");
+      fail_unsupported(builder.span(),
+                       "an output of {} is an R.DTensor, which lies on the devices of a mesh, and this runtime is "
+                       "one device; write R.Tensor",
+                       call_form);
     if (!shape || !dtype)
-      fail(builder.span(), "the shape or dtype of an output of call_tir is not known; give both in out_sinfo");
+      fail(builder.span(), "the shape or dtype of an output of {} is not known; give both in out_sinfo", call_form);
     std::vector<Expr> args = {shape_expr(*shape), make(DTypeImm{*dtype}, object_type())};
     return builder.emit(call(op_ref(ops::kBuiltinAllocTensor), std::move(args), {}, type, builder.span()),
                         std::move(name));

@@ -194,8 +194,11 @@ class KernelReader {
     if (const Syntax* declared = find_decorator(line, "extern", "S")) {
       if (find_decorator(line, "prim_func"))
         fail(file_.span(line), "a C function has no tensor program: leave out one of @S.extern and @T.prim_func");
-      bool has_symbol = text::is_call(*declared) && declared->children.size() == 2;
-      kernel.symbol = has_symbol ? text_of(*declared->children[1]) : std::string(line.text);
+      const size_t arguments = text::is_call(*declared) ? declared->children.size() - 1 : 0;
+      if (arguments > 1)
+        fail(file_.span(*declared->children[2]), "S.extern takes one name, the symbol of a C function, found {}",
+             arguments);
+      kernel.symbol = arguments == 1 ? text_of(*declared->children[1]) : std::string(line.text);
       if (text::is_call(*declared)) kernel.results = results_of(*declared, kernel);
     } else if (!find_decorator(line, "prim_func")) {
       fail(file_.span(line), "'{}' needs @T.prim_func, or @S.extern(\"symbol\") for a C function", line.text);

@@ -138,9 +138,8 @@ std::string remedy_for(const Diagnostic& diagnostic) {
   if (diagnostic.kind != ErrorKind::kUnsupported || !diagnostic.span || diagnostic.span.origin->op_type.empty())
     return "";
   if (diagnostic.message.find("@S.implements") != std::string::npos) return "";
-  std::string type = diagnostic.span.origin->op_type;  // "com.me.FancyGelu", or "Relu" of ai.onnx
-  size_t dot = type.rfind('.');
-  type = dot == std::string::npos ? "ai.onnx::" + type : type.substr(0, dot) + "::" + type.substr(dot + 1);
+  std::string type = diagnostic.span.origin->op_type;  // "com.me::FancyGelu", or "Relu" of ai.onnx
+  if (type.find("::") == std::string::npos) type = "ai.onnx::" + type;
   return fmt::format("\n  note: a kernel can be given for it: --kernels FILE with @S.implements(\"{}\")", type);
 }
 

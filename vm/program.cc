@@ -11,6 +11,7 @@
 #include "vm/artifact.h"
 #include "vm/error.h"
 #include "vm/interpreter.h"
+#include "vm/missing.h"
 #include "vm/shipped_libraries.h"
 #include "vm/user_library.h"
 #include "vm/verifier.h"
@@ -43,11 +44,12 @@ std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::Kernel
     bool is_inside = is_generated || std::ranges::count(linked_kernels, kernel.symbol);
     if (is_inside && !function && !on_tensors && resolver) function = resolver(kernel.symbol);
     image->on_tensors.push_back(on_tensors ? *on_tensors : nullptr);
-    const char* remedy = is_generated ? vm::kRecompile
-                                      : "give the library that has it (--kernels LIBRARY.so), link it in (--link), or "
-                                        "add it to the registry with Registry::add_kernel";
-    if (!function && !on_tensors)
-      diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
+    const bool is_missing = !function && !on_tensors;
+    if (is_missing && is_generated) {
+      diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), vm::kRecompile);
+    } else if (is_missing) {
+      vm::report_missing_kernel(diagnostics, span, kernel.symbol);
+    }
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {

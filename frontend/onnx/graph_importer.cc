@@ -148,7 +148,8 @@ std::string name_of_node(const onnx::NodeProto& node, int64_t index, const std::
 }
 
 std::string operator_of_node(const onnx::NodeProto& node) {
-  std::string domain = domain_of(node.domain()), op = domain.empty() ? node.op_type() : domain + "." + node.op_type();
+  const std::string domain = domain_of(node.domain()),
+                    op = domain.empty() ? node.op_type() : domain + "::" + node.op_type();
   return op.empty() ? "?" : printable(op);
 }
 

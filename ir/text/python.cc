@@ -274,10 +274,16 @@ void Parser::report_python() {
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (empty) {
-    const char* hint = "a module that Python builds prints as such a text by mod.script()";
+    const char* hint = nullptr;
     for (const auto& [form, note] : kNoModuleHints | std::views::reverse) {
       if (origin_->text->find(form) != std::string::npos) hint = note;
     }
+    // What looks like none of these forms may be a module whose syntax is wrong.
+    for (const Diagnostic& error : python_errors_) {
+      if (!hint) diagnostics_.add(error);
+    }
+    if (!hint && !python_errors_.empty()) return;
+    if (!hint) hint = "a module that Python builds prints as such a text by mod.script()";
     report_text({*python_from_, {}, hint},
                 "the text has no module: expected a class with @I.ir_module, @T.prim_func, @R.function or "
                 "te.create_prim_func([...])");

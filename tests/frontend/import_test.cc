@@ -62,7 +62,7 @@ TEST_CASE("one run reports every unsupported node", "[frontend]") {
   CHECK(any_contains(messages, "node 'mystery_one' (Frobnicate)"));
   CHECK(any_contains(messages, "node 'odd_relu' (Relu)"));
   CHECK(any_contains(messages, "attribute 'flavour'"));
-  CHECK(any_contains(messages, "node 'mystery_two' (com.example.Quux)"));
+  CHECK(any_contains(messages, "node 'mystery_two' (com.example::Quux)"));
 }
 
 TEST_CASE("hostile models are refused with a message", "[frontend]") {

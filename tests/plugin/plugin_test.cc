@@ -75,7 +75,7 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
   std::string model = folder.write("fancy.onnx", fancy_model()), artifact = (folder.path / "fancy.so").string();
   Outcome without = relaxc_tool({"run", model});
   CHECK(without.exit_code == 3);
-  CHECK(contains(without.err, "operator com.me.FancyGelu of opset 1 is not supported"));
+  CHECK(contains(without.err, "operator com.me::FancyGelu of opset 1 is not supported"));
   Outcome graph = relaxc_tool({"compile", model, "--emit=graph", "--plugin", kOperator});
   INFO(graph.err);
   CHECK(contains(graph.out, "R.me.fancy_gelu(x, alpha=2.0)"));

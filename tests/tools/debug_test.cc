@@ -123,7 +123,7 @@ TEST_CASE("debug finds a wrong operator by the values of the nodes", "[tools]") 
     const Outcome outcome = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, flag, folder.at("values")});
     INFO(outcome.out << outcome.err);
     CHECK(outcome.exit_code == 1);
-    CHECK(contains(outcome.out, "first node whose values part: 'act' (com.me.FancyGelu)"));
+    CHECK(contains(outcome.out, "first node whose values part: 'act' (com.me::FancyGelu)"));
     CHECK(contains(outcome.out, "level: the operator, before any pass"));
     CHECK_FALSE(contains(outcome.out, "pass: "));
     const Outcome again = run_reproducer(outcome.out, folder);
@@ -135,7 +135,7 @@ TEST_CASE("debug finds a wrong operator by the values of the nodes", "[tools]") 
   std::filesystem::rename(folder.at("values/y.npy"), folder.at("y.npy"));
   const Outcome inner = debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, "--reference", folder.at("values")});
   CHECK(inner.exit_code == 1);
-  CHECK(contains(inner.out, "first node whose values part: 'act' (com.me.FancyGelu)"));
+  CHECK(contains(inner.out, "first node whose values part: 'act' (com.me::FancyGelu)"));
   std::filesystem::rename(folder.at("y.npy"), folder.at("values/y.npy"));
   // With the right operator nothing is found, and with the results alone the level.
   CHECK(debug_in(folder, model, {"--plugin", RELAXC_MY_OPERATOR, "--reference", folder.at("values")}).exit_code == 0);
@@ -146,7 +146,7 @@ TEST_CASE("debug finds a wrong operator by the values of the nodes", "[tools]") 
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 1);
   CHECK(contains(outcome.out,
-                 "first node whose values part: 'first' (MatMul) or 'bias' (Add) or 'act' (com.me.FancyGelu)"));
+                 "first node whose values part: 'first' (MatMul) or 'bias' (Add) or 'act' (com.me::FancyGelu)"));
   std::filesystem::create_directory(folder.at("data"));
   std::filesystem::copy(folder.at("values/x.npy"), folder.at("data/x.npy"));
   write_tensor_pb(folder.at("data/output_0.pb"), read_npy(folder.at("values/y.npy")), "y");

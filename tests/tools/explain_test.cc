@@ -79,7 +79,7 @@ TEST_CASE("explain lists the nodes around one that nothing implements", "[tools]
   CHECK(outcome.exit_code == 3);
   CHECK(outcome.out == R"(h (MatMul): part of pattern 'product' (at r)
 r (Relu): pattern 'product'
-g (com.me.FancyGelu): nothing: operator com.me.FancyGelu of opset 1 is not supported; give a kernel for it: --kernels FILE with @S.implements("com.me::FancyGelu")
+g (com.me::FancyGelu): nothing: operator com.me::FancyGelu of opset 1 is not supported; give a kernel for it: --kernels FILE with @S.implements("com.me::FancyGelu")
     a kernel for it, in a file of --kernels, begins like this:
         @S.implements("com.me::FancyGelu", mode="fast")
         @T.prim_func
@@ -96,7 +96,7 @@ y (Softmax): built in, as nn.softmax
   outcome = folder.explain(model, kernel);
   INFO(kernel << outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'my_kernel'\n"));
+  CHECK(contains(outcome.out, "g (com.me::FancyGelu): kernel 'my_kernel'\n"));
 }
 
 TEST_CASE("the head of a kernel can be pasted whatever the names of attributes and dims are", "[tools]") {
@@ -131,7 +131,7 @@ def my_kernel(x_1: T.Buffer(("n_1", "T_2"), "float32"), x: T.int64, y: T.int64, 
 )");
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK(contains(outcome.out, "b (com.me.Odd): kernel 'my_kernel'\n"));
+  CHECK(contains(outcome.out, "b (com.me::Odd): kernel 'my_kernel'\n"));
 }
 
 TEST_CASE("the head of a kernel knows scalars, strings and dims that do not follow", "[tools]") {
@@ -182,7 +182,7 @@ TEST_CASE("explain gives the result of a function in which a node fails the type
   };
   const std::string out = explained(true);
   INFO(out);
-  CHECK(contains(out, "b (loc.Block): the nodes in it\nb/odd (com.me.Odd): nothing: operator com.me.Odd"));
+  CHECK(contains(out, "b (loc::Block): the nodes in it\nb/odd (com.me::Odd): nothing: operator com.me::Odd"));
   CHECK(contains(out,
                  "b/relu (Relu): nothing: the type of its input 't' is not known: nothing implements node "
                  "'b/odd', and the model does not declare it\n"));
@@ -190,7 +190,7 @@ TEST_CASE("explain gives the result of a function in which a node fails the type
   const std::string open = explained(false);
   INFO(open);
   CHECK(contains(open,
-                 "b (loc.Block): nothing: the type of its input 'a' is not known: nothing implements node "
+                 "b (loc::Block): nothing: the type of its input 'a' is not known: nothing implements node "
                  "'a/relu', and the model does not declare it\n"));
 }
 
@@ -204,7 +204,7 @@ def narrow(x: T.Buffer(("n", 25), "float32"), y: T.Buffer(("n", 25), "float32"))
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 3);
   CHECK(contains(outcome.out,
-                 "g (com.me.FancyGelu): nothing: operator com.me.FancyGelu of opset 1 is not supported; "
+                 "g (com.me::FancyGelu): nothing: operator com.me::FancyGelu of opset 1 is not supported; "
                  "kernel 'narrow' does not fit: "));
   CHECK(!contains(outcome.out, "begins like this"));
   CHECK(contains(outcome.out, "y (Softmax): built in, as nn.softmax\n"));
@@ -252,7 +252,7 @@ TEST_CASE("explain goes on behind a node that is wrong, and in the branches of o
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 3);
   CHECK(contains(outcome.out, "z (If): nothing: the types of values in it are not known\n"));
-  CHECK(contains(outcome.out, "z/then_branch/Odd_1 (com.me.Odd): nothing: operator com.me.Odd is not supported"));
+  CHECK(contains(outcome.out, "z/then_branch/Odd_1 (com.me::Odd): nothing: operator com.me::Odd is not supported"));
   CHECK(contains(outcome.out, "z/then_branch/Relu_0 (Relu): not known, because nothing implements 'z' around it\n"));
   CHECK(contains(outcome.out, "y (Neg): nothing: the type of its input 'z' is not known: nothing implements node 'z'"));
 }
@@ -327,7 +327,7 @@ def halved(x: T.Buffer(("n", "c", "h", "w"), "float32"), s: T.Buffer(("n", "c", 
 )";
   Outcome outcome = folder.explain(model, kernel);
   INFO(outcome.out << outcome.err);
-  CHECK(contains(outcome.out, "s (com.me.Halved): kernel 'halved'\n"));
+  CHECK(contains(outcome.out, "s (com.me::Halved): kernel 'halved'\n"));
   CHECK(!contains(outcome.out, "plain order"));
   // The second convolution reads what the kernel stores.
   const std::string graph = test::run_program({RELAXC_TOOL, "compile", folder.at("model.onnx"), "--kernels",
@@ -412,12 +412,12 @@ TEST_CASE("a kernel that takes nodes with attributes of which it knows nothing g
   };
   Outcome outcome = folder.explain(model, kernel("", ""));
   CHECK(contains(outcome.err,
-                 "node 'g' (com.me.FancyGelu): warning: kernel 'plain' takes the node, although it neither "
+                 "node 'g' (com.me::FancyGelu): warning: kernel 'plain' takes the node, although it neither "
                  "reads nor names: alpha=1.5, mode="));
   CHECK(contains(outcome.out, "    kernel 'plain': it neither reads nor names: alpha=1.5, mode="));
   outcome = folder.explain(model, kernel(", mode=\"fast\"", ", alpha: T.float32"));
   INFO(outcome.out << outcome.err);
-  CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'plain'\n"));
+  CHECK(contains(outcome.out, "g (com.me::FancyGelu): kernel 'plain'\n"));
   CHECK(outcome.err.empty());
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "frontend/onnx/test_data.h"
 #include "tests/folder.h"
@@ -118,6 +119,18 @@ TEST_CASE("printed tensor programs name the nodes that they come from", "[tools]
   CHECK(contains(outcome.out, "    # y\n    @T.prim_func(private=True)\n    def matmul"));
 }
 
+TEST_CASE("a command that compiles a model several times tells of its rules once", "[tools]") {
+  Reports folder;
+  const Outcome outcome = Reports::tool(
+      {"run", folder.products(), "--accuracy", "--precision", "bf16", "--schedules",
+       folder.write("idle.py", "@S.rule(\"matmul\")\ndef idle(sch):\n    block = sch.get_block(\"matmul\")\n")});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  const auto lines = test::matches(outcome.err, "schedule rule 'idle' [^\n]*\n");
+  CHECK(!lines.empty());
+  CHECK(std::set(lines.begin(), lines.end()).size() == lines.size());
+}
+
 TEST_CASE("a rule that is tried on many programs says in one line why it does not fit", "[tools]") {
   Reports folder;
   std::string rule = "@S.rule(\"matmul\")\ndef narrow(sch):\n    sch.vectorize(sch.get_loops(\"matmul\")[7])\n";
@@ -173,6 +186,10 @@ def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c
     CHECK(outcome.exit_code == 1);
     return outcome.err;
   };
+  // Nobody has the function: the place that declares it is named.
+  const Outcome missing = Reports::tool({"run", model, "--kernels", kernels, "--no-cache"});
+  CHECK(missing.exit_code == 1);
+  CHECK(contains(missing.err, "k.py:3:5: error: kernel 'c_mm' is missing; give the library that has it (--kernels "));
   for (const char* command : {"run", "compile"}) {
     CHECK(contains(error(command, "/usr/bin/gcc", {"-fno-pic", "-mcmodel=small"}), "recompile"));
     CHECK(contains(error(command, "/usr/bin/gcc", {"-fno-pic"}), "with -fPIC"));
@@ -485,6 +502,13 @@ TEST_CASE("names of a file of kernels that are near a right one say so", "[tools
   CHECK(contains(error_of(pattern + implementing("\"two\"")),
                  "there is no operator 'two', but a pattern: its name stands without quotes, S.implements(two)"));
   CHECK(contains(error_of(implementing("\"her.Swirl\"")), "a type of ONNX nodes is written \"her::Swirl\""));
+  // Of S.extern: one name, and the broken line alone where a line is broken.
+  const std::string declared = "def f(x: T.Buffer((4,), 'float32'), y: T.Buffer((4,), 'float32')): ...\n";
+  CHECK(contains(error_of("@S.implements('exp')\n@S.extern('f', 'g')\n" + declared),
+                 "k.py:2:16: error: S.extern takes one name, the symbol of a C function, found 2"));
+  const std::string broken = error_of("@S.extern('f'\n");
+  CHECK(contains(broken, "k.py:1:10: error: '(' was never closed"));
+  CHECK_FALSE(contains(broken, "a file of schedules"));
   // A pattern that cannot be read is one error.
   std::string wrong = pattern + implementing("two");
   wrong.replace(wrong.find("nn.relu"), 7, "nn.relo");
@@ -496,6 +520,12 @@ TEST_CASE("names of a file of kernels that are near a right one say so", "[tools
                           folder.write("k.py", kernel + "\n@S.schedule(\"mm\")\ndef steps(sch):\n    " + line + "\n")})
         .err;
   };
-  CHECK(contains(scheduled("print(sch)"), "'sch' is the schedule, no value"));
-  CHECK(contains(scheduled("x = sch"), "'sch' is the schedule, no value"));
+  CHECK(contains(scheduled("print(sch)"),
+                 "'sch' is the schedule, not a value; relaxc compile --emit=loops prints the loops"));
+  CHECK(contains(scheduled("x = sch"),
+                 "'sch' is the schedule, not a value; relaxc compile --emit=loops prints the loops"));
+  CHECK(contains(scheduled("sch.show()"), "k.py:18:5: error: a schedule is not shown while it runs; relaxc compile"));
+  const std::string annotated = scheduled("sch.annotate(sch.get_block('mm'), 'nonsense', 1)");
+  CHECK(contains(annotated, "k.py:17:5: warning: 'nonsense' of block 'mm' has no effect here: it is not known"));
+  CHECK_FALSE(contains(annotated, "\n\n"));
 }

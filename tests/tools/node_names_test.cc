@@ -87,8 +87,8 @@ TEST_CASE("explain, profiles and errors name a node behind the node that holds i
   const std::string kernels = folder.write("k.py", odd("odd", "\"com.me::Odd\""));
   const std::string out = folder.tool("explain", model, {"--kernels", kernels}).out;
   INFO(out);
-  for (const char* name : kNames) CHECK(contains(out, fmt::format("\n{} (com.me.Odd): kernel 'odd'\n", name)));
-  CHECK(contains(out, "\nOuter_3 (loc.Outer): the nodes in it\n"));
+  for (const char* name : kNames) CHECK(contains(out, fmt::format("\n{} (com.me::Odd): kernel 'odd'\n", name)));
+  CHECK(contains(out, "\nOuter_3 (loc::Outer): the nodes in it\n"));
   CHECK(contains(out, "\nouter/inner (Loop): built in, as "));
   const std::string profile = folder.tool("run", model, {"--kernels", kernels, "--input", "n=2", "--profile"}).out;
   INFO(profile);
@@ -98,7 +98,7 @@ TEST_CASE("explain, profiles and errors name a node behind the node that holds i
   for (const char* command : {"run", "inspect"}) {
     Outcome failed = folder.tool(command, model);
     INFO(failed.out << failed.err);
-    CHECK(contains(failed.out + failed.err, "node 'outer/odd' (com.me.Odd): unsupported: operator com.me.Odd"));
+    CHECK(contains(failed.out + failed.err, "node 'outer/odd' (com.me::Odd): unsupported: operator com.me::Odd"));
   }
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("a kernel takes a node of a subgraph or function by its name", "[tools
     const std::string one = folder.write("one.py", odd("one", fmt::format("node=\"{}\"", name)));
     Outcome outcome = folder.tool("explain", model, {"--kernels", one, "--kernels", all});
     INFO(name << outcome.out << outcome.err);
-    CHECK(contains(outcome.out, fmt::format("\n{} (com.me.Odd): kernel 'one'\n", name)));
+    CHECK(contains(outcome.out, fmt::format("\n{} (com.me::Odd): kernel 'one'\n", name)));
     CHECK(!contains(outcome.err, "used nowhere"));
   }
   // Viewers of models show the last part of the name.
@@ -130,8 +130,8 @@ TEST_CASE("nodes without a name in the branches of an If have different names", 
                     one = folder.write("one.py", odd("one", "node=\"y/else_branch/Odd_0\""));
   const std::string out = folder.tool("explain", model, {"--kernels", one, "--kernels", all}).out;
   INFO(out);
-  CHECK(contains(out, "\ny/then_branch/Odd_0 (com.me.Odd): kernel 'all'\n"));
-  CHECK(contains(out, "\ny/else_branch/Odd_0 (com.me.Odd): kernel 'one'\n"));
+  CHECK(contains(out, "\ny/then_branch/Odd_0 (com.me::Odd): kernel 'all'\n"));
+  CHECK(contains(out, "\ny/else_branch/Odd_0 (com.me::Odd): kernel 'one'\n"));
 }
 
 TEST_CASE("a condition on an attribute holds for a node that leaves out the default", "[tools]") {

@@ -21,7 +21,8 @@ void drop_conditions_on(const VarRef& var, std::vector<Expr>& conditions) {
   std::erase_if(conditions, [&](const Expr& condition) { return uses_var(condition, VarSet{var.get()}); });
 }
 
-// Returns the conditions that hold in both cases: those of both lists, and that the rest of one list or the other holds.
+// Returns the conditions that hold in both cases: those of both lists, and that the rest of one list or the other
+// holds.
 std::vector<Expr> needed_by_either(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   std::vector<Expr> common, only_a, only_b;
   for (const Expr& condition : a) (is_listed(b, condition) ? common : only_a).push_back(condition);

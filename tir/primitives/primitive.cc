@@ -21,6 +21,8 @@ const Primitive* find_primitive(std::string_view name) {
 }
 
 std::string unknown_primitive(std::string_view name) {
+  if (name == "show")
+    return "a schedule is not shown while it runs; relaxc compile --emit=loops prints the loops after it";
   std::string near = nearest(name, map_each(primitives(), [](const Primitive& row) { return std::string(row.name); }));
   return fmt::format("there is no primitive '{}'; ", name) +
          (near.empty() ? "relaxc opt --list-primitives shows them" : fmt::format("did you mean '{}'?", near));

@@ -161,7 +161,7 @@ class Interpreter {
       case SyntaxKind::kName:
         if (const AttrValue* known = find_value(names_, at.text)) return *known;
         if (std::optional<Expr> dim = dim_named(at.text)) return *dim;
-        fail(span(at), "'{}' is {}", at.text, at.text == schedule_name_ ? "the schedule, no value" : "not defined");
+        fail(span(at), "'{}' is {}", at.text, at.text == schedule_name_ ? kAboutSchedule : "not defined");
       case SyntaxKind::kInt:
         if (auto number = text::whole_number(at.text)) return *number;
         fail(span(at), "'{}' is not a number", at.text);

@@ -224,8 +224,9 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
   std::vector<ScheduleRule> rules = parse_rules(text, filename, diagnostics);
+  const bool is_sound = !diagnostics.has_errors();  // else it is not known what a line was meant to be
   for (const ScheduleRule& rule : rules) {
-    if (rule.uses.empty() && rule.function.empty() && rule.op.empty()) {
+    if (is_sound && rule.uses.empty() && rule.function.empty() && rule.op.empty()) {
       std::string near = nearest(rule.name, {"use", "intrin"});
       diagnostics.error(rule.span,
                         "a file of schedules holds definitions, def name(sch): ... under @S.rule(\"operator\") or "

@@ -9,6 +9,11 @@
 
 namespace relaxc {
 
+// What the name of the schedule is where a value is expected: print(sch).
+inline constexpr const char* kAboutSchedule =
+    "the schedule, not a value; relaxc compile --emit=loops prints the loops that its steps make, --emit=trace the "
+    "steps";
+
 // An operator on two known numbers. `on_floats` computes it when one of them is a float, or the operator is /.
 struct ScriptOperation {
   std::string_view symbol;
