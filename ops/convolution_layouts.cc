@@ -4,9 +4,10 @@
 //
 // A picture, an image of few channels, is read as it is, or where a product of bytes can be summed with its neighbours,
 // with a channel of zeros that makes four, "NCHW4c". Filters that do not fill the last block are padded where
-// little is wasted: the next convolution does not read the padding. Wide windows of pictures of bytes get zeros until
-// their rows are those of tiles of matrix registers. Groups whose channels fill half of a block become one with zeros
-// between them, so an infinite element makes NaNs in the other half, too.
+// little is wasted: the next convolution does not read the padding. Windows of bytes get zeros until their rows are as
+// long as instructions take them: those of pictures the rows of matrix registers, those with one filter for each
+// channel the products that a lane sums. Groups whose channels fill half of a block become one with zeros between them,
+// so an infinite element makes NaNs in the other half, too.
 #include <numeric>
 
 #include "ops/attributes.h"

@@ -1,6 +1,7 @@
 // Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them (ir/layout.h):
 //   nn.conv2d, 3x3 with stride 1, where Winograd's algorithm is faster: a call_tir of its program (winograd.h);
-//   nn.conv2d of images in channel blocks (choose_layouts): OIHW16i16o, depthwise and from pictures OIHW16o;
+//   nn.conv2d of images in channel blocks (choose_layouts): OIHW16i16o, depthwise and from pictures OIHW16o; where an
+//   instruction sums 4 or 2 products in each lane, OIHW4i16o4i and OIHW8i16o2i, depthwise OIHW16o4w;
 //   matmul with a constant right operand KN: a call_tir that reads panels of a register tile's columns, NK32n, or,
 //   where the target sums 4 or 2 products at once (int8, bfloat16), NK32n4k or NK32n2k; one whose columns are used in
 //   bands (product_bands.h) reads NKB16n.

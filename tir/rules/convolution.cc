@@ -2,7 +2,9 @@
 // tile of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
 //
 // Extents need not be multiples of the tile: rows and columns of pixels that do not fill one form smaller tiles, also
-// where the image's extents are symbolic. A block of channels fills a vector.
+// where the image's extents are symbolic. A block of channels fills a vector. Where an instruction sums several
+// products in each lane, these are of neighbouring channels, or, with one filter for each channel, of a row of the
+// window.
 #include <algorithm>
 #include <variant>
 
