@@ -35,6 +35,7 @@ std::optional<Taps> read_taps(const Conv& conv, size_t d) {
 
 template <int N>
 std::optional<Expr> convolution_of_read_taps(const OpCall& op, const Conv& conv, Builder& b) {
+  if (op.dtype(0).is_integral()) return std::nullopt;  // integer_regions looks for bytes behind the whole weight
   auto attrs = op.attrs<ConvAttrs<N>>();
   std::vector<Expr> axes, begins, ends, steps;
   for (size_t d = 0; d < N; ++d) {
