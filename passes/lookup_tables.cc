@@ -1,6 +1,7 @@
 // Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: bytes that depend on one
 // tensor of bytes, element by element, are taken from a table with a result for each of the 256 values where that is
-// faster than to compute them. A sigmoid, a GELU or a hard swish between dequantize and quantize becomes relax.lookup.
+// faster than to compute them. A sigmoid, a GELU or a hard swish between dequantize and quantize becomes relax.lookup,
+// and so does a chain of them with quantized values between, of which each byte depends on one.
 // The table is the same operators on all bytes, which fold_constants computes: the results are the same bits.
 #include <algorithm>
 #include <functional>
@@ -55,8 +56,11 @@ class TableMaker final : public GraphRewriter {
     derived_.insert_or_assign(binding.var.get(), Derived{*root, binding.value, cost});
     kept_.push_back(binding.var);
     if (!is_byte_tensor(binding.value.type()) || cost <= table_cost_) return std::nullopt;
-    const Expr table = on_all_bytes(binding.var, *root, b);
-    return b.op(std::string(kLookup.text), {*root, table});
+    const Expr result = b.op(std::string(kLookup.text), {*root, on_all_bytes(binding.var, *root, b)});
+    // What follows depends on the same bytes: x * sigmoid(x) with integers between is one table, too.
+    derived_.insert_or_assign(result.get(), Derived{*root, binding.value, cost});
+    kept_.push_back(result);
+    return result;
   }
 
  private:
@@ -97,7 +101,8 @@ class TableMaker final : public GraphRewriter {
   Expr on_all_bytes(const Expr& value, const Expr& root, Builder& b) const {
     std::unordered_map<const NodeHeader*, Expr> made;
     std::function<Expr(const Expr&)> emitted = [&](const Expr& x) -> Expr {
-      if (is_scalar_constant(x)) return x.is<Constant>() ? reshape(x, {}, b) : x;
+      if (const Constant* number = x.as<Constant>()) return constant(number->data.reshaped(std::vector<int64_t>()));
+      if (is_scalar_constant(x)) return x;
       if (same_node(x, root)) return all_bytes(*tensor_dtype(root.type()));
       if (const Expr* known = find_value(made, x.get())) return *known;
       const Call& call = *derived_.at(x.get()).value.as<Call>();
@@ -116,7 +121,7 @@ class TableMaker final : public GraphRewriter {
 
   const int table_cost_;
   std::unordered_map<const NodeHeader*, Derived> derived_;  // by variable
-  std::vector<VarRef> kept_;                                // keeps keys alive
+  std::vector<Expr> kept_;                                  // keeps keys alive
 };
 
 }  // namespace
