@@ -4,6 +4,7 @@
 // first: a producer joins the group of all its users when every user can take it
 //   elementwise, broadcast, injective -> elementwise of the same shape, injective, a plain reduction
 //   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
+//   a border around an image of bytes -> the convolution of it, which stores a border of zeros in the same way
 // A program that a rule of the user's names is the one of its group that others follow, so that its schedule meets
 // nothing that it does not know but an epilogue. Its name stays with its result (annotation `program`), its blocks keep
 // their names, and those of others in the group differ from them.
@@ -12,6 +13,7 @@
 #include <algorithm>
 
 #include "ir/attr_names.h"
+#include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ir/text/names.h"
 #include "passes/kernel_block.h"
@@ -98,6 +100,11 @@ bool is_part(const Ref<Block>& block, const std::vector<Ref<Block>>& blocks) {
   return !is_at(store.indices, axes) && is_at_offset(store.indices, axes) && std::ranges::count_if(blocks, stores) > 1;
 }
 
+bool is_convolution_of_any_rank(const std::string& op) {
+  constexpr OpName kConvolutions[] = {ops::kConv1d, ops::kConv2d, ops::kConv3d};
+  return std::ranges::any_of(kConvolutions, [&](const OpName& name) { return op == ops::short_name(name); });
+}
+
 class BlockFuser {
  public:
   BlockFuser(IRModule& module, const std::vector<Binding>& bindings, const VarSet& used_outside, bool is_dataflow)
@@ -145,13 +152,23 @@ class BlockFuser {
   bool takes(size_t user_number, const BlockKernel& producer) {
     const BlockKernel& user = nodes_[user_number];
     if (user.pattern >= OpPattern::kReduction) heavy_groups_.insert(group_[user_number]);
-    if (user.pattern == OpPattern::kOpaque || user.pattern == OpPattern::kAnchor) return false;
+    if (user.pattern == OpPattern::kAnchor) return surrounds_image(producer, user);
+    if (user.pattern == OpPattern::kOpaque) return false;
     bool same = same_shape(producer.binding.var, user.binding.var);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
     bool is_plain = producer.pattern <= OpPattern::kBroadcast;
     if (is_plain && block_.finishes_heavy(producer)) return false;
     return is_plain || user.pattern == OpPattern::kInjective;
+  }
+
+  // Returns whether the node surrounds an image of bytes with their zero point (integer_regions) for a convolution.
+  static bool surrounds_image(const BlockKernel& node, const BlockKernel& user) {
+    const std::vector<std::string> ops = operators_of(node.program), users = operators_of(user.program);
+    const bool is_image = !user.call.tensors.empty() && same_node(user.call.tensors[0], node.binding.var);
+    return ops == std::vector<std::string>{ops::short_name(ops::kPad)} &&
+           tensor_dtype(node.binding.var.type())->bits == 8 && is_image && !users.empty() &&
+           is_convolution_of_any_rank(users[0]) && !is_named(user.program) && !is_named(node.program);
   }
 
   // Appends a member's name to that of the fused program, unless it is long already. The number of a copy is left out:
