@@ -1,4 +1,4 @@
-// Pooling over one to three spatial dims: max, average, Lp, adaptive average, and max with the positions.
+// Pooling over one to three spatial dims: max, average, sum, Lp, adaptive average, and max with the positions.
 #include <algorithm>
 
 #include "ir/builder.h"
@@ -176,6 +176,33 @@ PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool) {
   return b.finish({average(b, op, "pool_avg", sum, pool.layouts.out, pool.spatial, [&](size_t d, Axes i) {
     return is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2]);
   })});
+}
+
+// Sums of bytes are int32.
+DType dtype_of_sums(DType data) { return data.is_integral() && data.bits < 32 ? kInt32 : data; }
+template <int N>
+OpRow sum_pool(const OpRow& avg_pool) {
+  OpRow row = avg_pool;
+  row.name = fmt::format("relax.nn.sum_pool{}d", N);
+  row.doc = "sum of each window, int32 of shorter integers; padding counts as 0";
+  row.infer = [](const OpCall& op) {
+    const Pool pool = check_window_pool<N>(op);
+    return tensor_type(dims_in(op, pool.layouts.out, pool.result), dtype_of_sums(op.dtype(0)));
+  };
+  row.infer_partial = [](const OpCall& op) {
+    const auto layouts = layouts_of<N>(op, op.attrs<PoolAttrs<N>>());
+    const std::optional<DType> data = op.first_dtype();
+    return tensor_type_of_rank(layouts.out.rank(), data ? std::optional(dtype_of_sums(*data)) : data);
+  };
+  row.legalize = [](const OpCall& op) {
+    const Pool pool = check_window_pool<N>(op);
+    const DType result = dtype_of_sums(op.dtype(0));
+    ComputeBuilder b;
+    Buffer sum = window_fold(b, op, pool, "pool_sum", accumulation_dtype(result), zero, combine_sum);
+    return b.finish({as_dtype(b, sum, result, "pool_sum_cast")});
+  };
+  row.decompose = {};
+  return row;
 }
 
 template <class A>
@@ -440,8 +467,9 @@ void add_pools(std::vector<OpRow>& rows) {
   rows.push_back(window_pool<N>(
       "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));
+  rows.push_back(sum_pool<N>(rows.back()));
   // The means of rows would be rounded to shorter types.
-  rows.back().decompose = [](const OpCall& op, Builder& b) {
+  rows[rows.size() - 2].decompose = [](const OpCall& op, Builder& b) {
     bool is_exact = op.dtype(0) == kFloat32 || op.dtype(0) == kFloat64;
     return is_exact ? decompose_pool<N>(op, b) : b.op(op.name(), op.call.args, op.attrs<PoolAttrs<N>>());
   };

@@ -121,6 +121,23 @@ TEST_CASE("average pool", "[ops][pool]") {
   CHECK(run_op(pooling_table(), "nn.avg_pool2d", {ones}, c.attrs())[0].as_double(0) == 3);
 }
 
+TEST_CASE("sum pool", "[ops][pool]") {
+  for (const PoolingCase& c : cases()) {
+    for (DType dtype : {kFloat32, DType::int_(8), DType::uint(8)}) {
+      Tensor x = values(c.data, dtype);
+      for (const Symbolic& symbolic : {Symbolic{}, symbolic_dims(c)}) {
+        const Tensor result = run_op(pooling_table(), name_of("sum", c), {x}, c.attrs(), symbolic)[0];
+        CHECK(result.dtype() == (dtype == kFloat32 ? kFloat32 : kInt32));
+        check_tensor(result, c.result(), [&](const Shape& o) {
+          double sum = 0;
+          c.window(o, [&](const Shape& at, bool inside, bool) { sum += inside ? element(x, at) : 0; });
+          return sum;
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE("Lp pool", "[ops][pool]") {
   for (const PoolingCase& c : cases()) {
     Tensor x = values(c.data);
