@@ -6,6 +6,7 @@
 // of the runtime decides is a variable from there on.
 #include <set>
 
+#include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ir/type_relation.h"
 #include "passes/graph_rewriter.h"
@@ -24,6 +25,7 @@ class Decomposer final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     if (binding.cast) return std::nullopt;
+    if (op_name(binding.value) == ops::kDequantize) dequantized_.insert(binding.var.get());
     if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
       if (!open_tuples_.contains(item->tuple.get())) return written_item(*item);
       return measured(builder.emit(binding.value, binding.var->name), binding.var->name, builder);
@@ -33,11 +35,16 @@ class Decomposer final : public GraphRewriter {
     const Span& span = span_of(binding);
     if (!row->why.empty()) fail_unsupported(span, "{} does not run here: {}", row->name, row->why);
     const Call& node = *binding.value.as<Call>();
+    if (averages_numbers(*row, node)) return std::nullopt;
     if (row->decompose) return decomposed(*row, node, binding, builder);
     return has_new_types_ ? with_better_type(binding.value, binding.var.type(), ops_) : std::nullopt;
   }
 
  private:
+  // Returns whether integer_regions sums integers for the average, which has no other form for it.
+  bool averages_numbers(const OpRow& row, const Call& node) const {
+    return row.name.starts_with("relax.nn.avg_pool") && dequantized_.contains(node.args[0].get());
+  }
   static std::optional<Expr> written_item(const TupleGetItem& item) {
     const Tuple* tuple = item.tuple.as<Tuple>();
     return tuple ? std::optional(tuple->items.at(static_cast<size_t>(item.index))) : std::nullopt;
@@ -99,6 +106,7 @@ class Decomposer final : public GraphRewriter {
   const IRModule& module_;
   std::set<std::string> kept_;
   std::unordered_set<const NodeHeader*> open_tuples_;  // results of operators that were decomposed
+  std::unordered_set<const NodeHeader*> dequantized_;  // values of relax.dequantize
   bool has_new_types_ = false;
 };
 

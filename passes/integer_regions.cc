@@ -4,7 +4,8 @@
 //   quantize of dequantize by the same parameters is the integers, and parts of a concatenation are quantized each;
 //   convolutions and products of dequantized values, and those of int32 that importers write for QLinearConv and
 //   MatMulInteger, are sums of products of 8 bits with a constant weight, exact in int32 (quantized_values.h), and so
-//   are those of two matrices that only the run knows, where there are enough rows;
+//   are those with a weight that only the run knows, of matrices where there are enough rows;
+//   means are quotients of sums of integers (quantized_means.h);
 //   quantize behind such a sum multiplies once by scale_x * scale_w / scale_y and rounds, as ONNX defines QLinearConv.
 //   A bias in int32 of the scale scale_x * scale_w is added to the sum.
 // Results are those of the reference arithmetic, bit for bit, but for sums of dequantized values: float32 rounds them
@@ -17,8 +18,10 @@
 #include "ops/attributes.h"
 #include "ops/window.h"
 #include "passes/compose.h"
+#include "passes/quantized_means.h"
 #include "passes/quantized_values.h"
 #include "support/lists.h"
+#include "tir/intrin/tensor_intrin.h"
 
 namespace relaxc {
 
@@ -62,7 +65,7 @@ struct ScaledSums {
 class IntegerRegions final : public GraphRewriter {
  public:
   IntegerRegions(const PassContext& context, const FunctionRef& function)
-      : GraphRewriter(context.ops), activations_(activations_for_dots(context.target)) {
+      : GraphRewriter(context.ops), target_(context.target), activations_(activations_for_dots(context.target)) {
     count_uses(function->body);
   }
 
@@ -93,6 +96,7 @@ class IntegerRegions final : public GraphRewriter {
       return of_rounded_sums(*call, b);
     }
     if (find_item(kMovesOfNumbers, op, &OpName::text)) return moved(*call, b);
+    if (auto mean = averaged(*call, b)) return mean;
     if (op == ops::kMatmul) return product(*call, binding, b);
     if (op == ops::kConv1d) return convolution<1>(*call, binding, b);
     if (op == ops::kConv2d) return convolution<2>(*call, binding, b);
@@ -233,6 +237,11 @@ class IntegerRegions final : public GraphRewriter {
     return resize.method == "nearest" && !resize.antialias &&
            resize.coordinate_transformation_mode != "tf_crop_and_resize";
   }
+  std::optional<Expr> averaged(const Call& call, Builder& b) const {
+    const std::optional<QuantizedValue> x = call.args.empty() ? std::nullopt : real_value(call.args[0]);
+    const bool has_bytes = x && has_one_parameter(*x) && is_of_bytes(x->numbers.type());
+    return has_bytes ? mean_of_integers(call, *x, b) : std::nullopt;
+  }
   // In a transposed tensor the parameters are along another axis. Weights are constants again.
   static Expr permuted_numbers(const Call& call, const QuantizedValue& value, Builder& b) {
     const size_t rank = static_cast<size_t>(known_rank(value.numbers.type()));
@@ -250,7 +259,11 @@ class IntegerRegions final : public GraphRewriter {
     const int64_t rows_rank = known_rank(call.args[0].type());
     if (rank < 2 || rows_rank < 1 || (rows_rank == 1 && rank > 2)) return std::nullopt;
     auto emit = [&](const Expr& x, const Expr& weight) { return b.op("matmul", {x, weight}, MatmulAttrs{kInt32}); };
-    return sums(call, binding, rank - 1, true, 0, emit, b);
+    auto run_time_sums = [&](const QuantizedValue& x, const QuantizedValue& w) -> std::optional<Expr> {
+      if (!gains_by_packing(x, w)) return std::nullopt;
+      return sums_of_matrices(left_of_dots(x, b), in_dtype(w, kInt8, b), emit, b);
+    };
+    return sums(call, binding, {rank - 1, true, 0}, emit, run_time_sums, b);
   }
 
   template <int N>
@@ -262,24 +275,40 @@ class IntegerRegions final : public GraphRewriter {
     attrs.out_dtype = kInt32;
     const Padding padding = read_padding(OpCall{call, binding.var.span()}, attrs.padding, N);
     auto emit = [&](const Expr& x, const Expr& weight) { return b.op(op_name(binding.value), {x, weight}, attrs); };
-    auto padded = [&](const QuantizedValue& x) -> std::optional<Expr> {
-      if (!padding.any() || !x.zero || constant_element(*x.zero) == 0.0) return x.numbers;
+    auto padded = [&](const QuantizedValue& x) {
+      if (!padding.any() || !x.zero || constant_element(*x.zero) == 0.0) return x;
       const std::optional<double> zero = constant_element(*x.zero);
-      if (!zero) return std::nullopt;
-      PadAttrs pad{.pad_width = {0, 0, 0, 0}, .pad_value = *zero};
+      PadAttrs pad{.pad_width = {0, 0, 0, 0}, .pad_value = zero.value_or(0)};
       for (size_t d = 0; d < N; ++d) pad.pad_width.insert(pad.pad_width.end(), {padding.before[d], padding.after[d]});
       attrs.padding = PerDim(2 * N, 0);
-      return b.op("nn.pad", {x.numbers}, pad);
+      QuantizedValue result = x;
+      if (zero) {
+        result.numbers = b.op("nn.pad", {x.numbers}, pad);
+      } else {
+        const Expr number = reshape(b.op("astype", {*x.zero}, DTypeAttrs{x.dtype()}), {}, b);
+        result.numbers = b.op("dyn.pad", {x.numbers, shape_expr(int_imms(pad.pad_width)), number}, PadAttrs{});
+      }
+      return result;
     };
-    return sums(call, binding, 0, false, N, emit, b, padded);
+    auto run_time_sums = [&](const QuantizedValue& x, const QuantizedValue& w) -> std::optional<Expr> {
+      const std::optional<std::vector<int64_t>> shape = constant_shape(w.numbers.type());
+      if (!activations_ || !shape || !can_sum(*element_count(std::span(*shape).subspan(1)))) return std::nullopt;
+      return sums_of_filters(padded(left_of_dots(x, b)), in_dtype(w, kInt8, b), N, attrs.groups > 1, emit, b);
+    };
+    return sums(call, binding, {0, false, N}, emit, run_time_sums, b, padded);
   }
 
-  using PadNumbers = std::function<std::optional<Expr>(const QuantizedValue& x)>;
-  // Returns the sums of products of the call's operands as integers, made real where the operands are. `output_axis` is
-  // that of the weight's outputs, and so many axes stand behind them in the result.
-  std::optional<Expr> sums(const Call& call, const Binding& binding, int64_t output_axis, bool is_matrix,
-                           int64_t axes_behind, const EmitProduct& emit, Builder& b,
-                           const PadNumbers& padded = nullptr) {
+  using PadNumbers = std::function<QuantizedValue(const QuantizedValue& x)>;
+  // Emits the sums with a right operand that only the run knows; nullopt where floats are as fast.
+  using RunTimeSums = std::function<std::optional<Expr>(const QuantizedValue& x, const QuantizedValue& w)>;
+  struct RightOperand {
+    int64_t output_axis;
+    bool is_matrix;
+    int64_t axes_behind;  // of the result, behind that of the outputs
+  };
+  // Returns the sums of products of the call's operands as integers, made real where the operands are.
+  std::optional<Expr> sums(const Call& call, const Binding& binding, const RightOperand& right, const EmitProduct& emit,
+                           const RunTimeSums& run_time_sums, Builder& b, const PadNumbers& padded = nullptr) {
     std::optional<QuantizedValue> x = real_value(call.args[0]), w = real_value(call.args[1]);
     const bool is_real = x && w && tensor_dtype(binding.value.type()) == kFloat32;
     if (!is_real) {
@@ -287,24 +316,22 @@ class IntegerRegions final : public GraphRewriter {
       if (!x || !w || tensor_dtype(binding.value.type()) != kInt32) return std::nullopt;
     }
     if (!is_of_bytes(x->numbers.type()) || !is_of_bytes(w->numbers.type()) || !has_one_parameter(*x) ||
-        !has_parameters_along(*w, output_axis))
+        !has_parameters_along(*w, right.output_axis))
       return std::nullopt;
-    const std::optional<SignedWeight> weight = signed_weight(*w, is_matrix);
-    if (!weight && !(is_matrix && gains_by_packing(*x, *w))) return std::nullopt;
-    QuantizedValue left = activations_ ? in_dtype(*x, *activations_, b) : *x;
-    if (padded) {
-      const std::optional<Expr> numbers = padded(left);
-      if (!numbers) return std::nullopt;
-      left.numbers = *numbers;
+    std::optional<Expr> made;
+    if (const std::optional<SignedWeight> weight = signed_weight(*w, right.is_matrix)) {
+      const QuantizedValue left = left_of_dots(*x, b);
+      made = integer_sums(padded ? padded(left) : left, *weight, right.axes_behind, emit, b);
+    } else {
+      made = run_time_sums(*x, *w);
     }
-    const Expr sum = weight ? integer_sums(left, *weight, axes_behind, emit, b)
-                            : run_time_sums(left, in_dtype(*w, kInt8, b), emit, b);
-    if (!is_real) return sum;
+    if (!made || !is_real) return made;
+    const Expr& sum = *made;
     Expr scale = b.op("multiply", {reshape(*x->scale, {}, b), *w->scale});
     std::vector<Expr> dims;
     if (!is_one_element(scale.type())) {
       dims = *known_shape(scale.type());
-      dims.insert(dims.end(), static_cast<size_t>(axes_behind), int_imm(1));
+      dims.insert(dims.end(), static_cast<size_t>(right.axes_behind), int_imm(1));
     }
     scale = reshape(scale, dims, b);
     const Expr real = b.op("multiply", {b.op("astype", {sum}, DTypeAttrs{kFloat32}), scale});
@@ -315,12 +342,25 @@ class IntegerRegions final : public GraphRewriter {
   // the target's instructions first, which takes several rows.
   bool gains_by_packing(const QuantizedValue& x, const QuantizedValue& matrix) const {
     const std::optional<std::vector<int64_t>> shape = constant_shape(matrix.numbers.type());
-    if (!activations_ || !shape || shape->size() != 2 || !has_one_parameter(matrix) || !can_sum((*shape)[0]))
-      return false;
+    if (!activations_ || !shape || !has_one_parameter(matrix)) return false;
+    const int64_t depth = (*shape)[shape->size() - 2],
+                  batch = *element_count(std::span(*shape).first(shape->size() - 2));
+    if (!can_sum(depth) || (shape->size() > 2 && !packs_each(*known_shape(x.numbers.type()), *shape))) return false;
     Expr rows = int_imm(1);
     for (const Expr& dim : *known_shape(x.numbers.type())) rows = rows * dim;
     const std::optional<int64_t> elements = as_int(simplify(rows));
-    return !elements || *elements >= kFewestRowsToPack * (*shape)[0];
+    return !elements || *elements >= kFewestRowsToPack * depth * batch;
+  }
+  // Returns whether pack_weights lays out each matrix of a batch.
+  bool packs_each(const std::vector<Expr>& left, const std::vector<int64_t>& right) const {
+    const bool has_even_depth = right.end()[-2] % find_dot_form(*activations_, kInt8, kInt32, target_)->group == 0;
+    return has_even_depth && left.size() == right.size() &&
+           std::equal(right.begin(), right.end() - 2, left.begin(),
+                      [](int64_t extent, const Expr& dim) { return is_int(dim, extent); });
+  }
+  // Returns the value with numbers of the dtype that the instructions take on the left.
+  QuantizedValue left_of_dots(const QuantizedValue& x, Builder& b) {
+    return activations_ ? in_dtype(x, *activations_, b) : x;
   }
   // Returns the value with numbers of that dtype of 8 bits.
   QuantizedValue in_dtype(const QuantizedValue& value, DType dtype, Builder& b) {
@@ -492,6 +532,7 @@ class IntegerRegions final : public GraphRewriter {
     return value;
   }
 
+  const Target& target_;
   const std::optional<DType> activations_;              // the dtype of left operands for the target's instructions
   std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
   std::unordered_map<const NodeHeader*, ScaledSums> scaled_;

@@ -32,31 +32,36 @@ namespace relaxc {
 
 namespace {
 
-// A right operand [depth, width] in panels of a tile's columns, of which the last may be padding.
+// Right operands [batch..., depth, width] in panels of a tile's columns, of which the last may be padding.
 struct PackedMatmul {
+  std::vector<int64_t> batch;  // the dims in front of a matrix, which the left operand has, too
   int64_t depth, width, padded;
-  Layout layout;  // of [depth, padded]
+  Layout layout;  // of [batch..., depth, padded]
 
   // Returns the program of x[..., k] times the packed operand.
   PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType y_dtype, DType result) const {
     ComputeBuilder b;
     Buffer x = b.input("x1", x_dtype, x_shape);
-    Buffer y = b.input("x2", y_dtype, layout.from_plain(int_imms({depth, padded})));
+    std::vector<int64_t> y_shape = batch;
+    y_shape.insert(y_shape.end(), {depth, padded});
+    Buffer y = b.input("x2", y_dtype, layout.from_plain(int_imms(y_shape)));
     std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
     out.push_back(int_imm(padded));
     DType sum = accumulation_dtype(result);
-    auto element = [&](const Expr& row, const Expr& column) {
-      return cast_to(load(y, layout.from_plain_index({row, column})), sum);
+    auto element = [&](Axes at, const Expr& row, const Expr& column) {
+      std::vector<Expr> plain(at.begin(), at.begin() + std::ssize(batch));
+      plain.insert(plain.end(), {row, column});
+      return cast_to(load(y, layout.from_plain_index(plain)), sum);
     };
     std::optional<Buffer> wide;
     if (is_widened(x_dtype, y_dtype)) {
-      wide = b.compute("widen", sum, int_imms({depth, padded}), [&](Axes i) { return element(i[0], i[1]); });
+      wide = b.compute("widen", sum, int_imms({depth, padded}), [&](Axes i) { return element({}, i[0], i[1]); });
       b.annotate(annotation<"unpacked_columns">(), columns());
     }
     Buffer product = b.reduce("matmul", sum, out, {int_imm(depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
       std::vector<Expr> left(i.begin(), i.end() - 1);
       left.push_back(r[0]);
-      return cast_to(load(x, left), sum) * (wide ? load(*wide, {r[0], i.back()}) : element(r[0], i.back()));
+      return cast_to(load(x, left), sum) * (wide ? load(*wide, {r[0], i.back()}) : element(i, r[0], i.back()));
     });
     if (width < padded) {
       out.back() = int_imm(width);
@@ -66,7 +71,7 @@ struct PackedMatmul {
   }
 
  private:
-  int64_t columns() const { return layout.block_of(1); }
+  int64_t columns() const { return layout.block_of(batch.size() + 1); }
   // Returns whether a block before the product makes float32 of a weight of 16 bits, once for all rows of a tile.
   static bool is_widened(DType x, DType y) { return x == kFloat32 && y.is_float() && y.bits == 16; }
 };
@@ -221,10 +226,17 @@ class WeightPacker final : public GraphRewriter {
                 node.attrs.with("kernel_layout", layout->text()), binding.var->name);
   }
 
+  // Returns whether the left operand of a product has the same dims in front of its matrices.
+  static bool has_batch(const std::vector<Expr>& left, const std::vector<int64_t>& right) {
+    constexpr size_t kMostRank = 10;  // axes have names of a letter
+    auto is_same = [](const Expr& a, int64_t b) { return is_int(a, b); };
+    return right.size() <= kMostRank && left.size() == right.size() &&
+           std::equal(left.begin(), left.end() - 2, right.begin(), is_same);
+  }
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
     const std::optional<std::vector<int64_t>> dims = constant_shape(node.args[1].type());
     const std::vector<Expr>* shape = known_shape(node.args[0].type());
-    if (!dims || dims->size() != 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
+    if (!dims || dims->size() < 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
     DType left = tensor_dtype(node.args[0].type()).value_or(kInt64),
           right = tensor_dtype(node.args[1].type()).value_or(kInt64);
     DType result = tensor_dtype(binding.value.type()).value_or(kInt64);
@@ -233,7 +245,9 @@ class WeightPacker final : public GraphRewriter {
     bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
     // integer_regions makes products of bytes where it gains to pack the right operand in each run.
     if (!bytes && !(floats && node.args[1].is<Constant>())) return std::nullopt;
-    const int64_t depth = (*dims)[0], width = (*dims)[1];
+    const size_t rank_of_batch = dims->size() - 2;
+    if (rank_of_batch > 0 && !(bytes && has_batch(*shape, *dims))) return std::nullopt;
+    const int64_t depth = (*dims)[rank_of_batch], width = dims->back();
     if (width == 0 || depth == 0) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.
     const int64_t columns = panel_of(width, accumulation_dtype(result), binding.var);
@@ -241,9 +255,16 @@ class WeightPacker final : public GraphRewriter {
     const DotForm* form = find_dot_form(left, right, accumulation_dtype(result), target_);
     const bool is_grouped = form && depth % form->group == 0;
     if (bytes && !is_grouped) return std::nullopt;
-    const std::string text = fmt::format("NK{}n{}", columns, is_grouped ? fmt::format("{}k", form->group) : "");
-    const PackedMatmul packed{depth, width, padded_columns(width, columns), *Layout::parse(text, "KN")};
-    Expr operand = to_layout(pad_axis(node.args[1], 1, packed.padded - width, b), packed.layout, b);
+    const std::string batch = std::string("ABCDEFGH").substr(0, rank_of_batch);
+    const std::string text =
+        fmt::format("{}NK{}n{}", batch, columns, is_grouped ? fmt::format("{}k", form->group) : "");
+    const PackedMatmul packed{{dims->begin(), dims->end() - 2},
+                              depth,
+                              width,
+                              padded_columns(width, columns),
+                              *Layout::parse(text, batch + "KN")};
+    const auto column_axis = static_cast<int64_t>(rank_of_batch) + 1;
+    Expr operand = to_layout(pad_axis(node.args[1], column_axis, packed.padded - width, b), packed.layout, b);
     return make_call_tir(module_, "matmul", packed.program(*shape, left, right, result), {node.args[0], operand},
                          {binding.value.type()}, binding.var.span());
   }

@@ -122,26 +122,74 @@ Expr zero_of_other_sign(const QuantizedValue& value, Builder& b) {
 
 bool can_sum(int64_t depth) { return depth <= kMostDepth; }
 
-// sum((x - x0) * (w - w0)) = sum(x * w) - w0 * sum(x) - x0 * (sum(w) - depth * w0)
-Expr run_time_sums(const QuantizedValue& x, const QuantizedValue& matrix, const EmitProduct& product, Builder& b) {
-  auto zero_of = [&](const QuantizedValue& value) -> std::optional<Expr> {
-    if (!value.zero || constant_element(*value.zero) == 0.0) return std::nullopt;
-    return reshape(b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), {}, b);
-  };
-  auto total = [&](const Expr& numbers, int64_t axis) {
-    return b.op("sum", {b.op("astype", {numbers}, DTypeAttrs{kInt32})},
-                ReduceAttrs{.axis = {{axis}}, .keepdims = true});
-  };
-  Expr sum = product(x.numbers, matrix.numbers);
-  const std::optional<Expr> x_zero = zero_of(x), w_zero = zero_of(matrix);
-  if (w_zero) sum = b.op("subtract", {sum, b.op("multiply", {total(x.numbers, -1), *w_zero})});
-  if (!x_zero) return sum;
-  Expr columns = total(matrix.numbers, 0);
-  if (w_zero) {
-    const double depth = static_cast<double>(constant_shape(matrix.numbers.type())->at(0));
-    columns = b.op("subtract", {columns, b.op("multiply", {*w_zero, scalar_constant(depth, kInt32)})});
+namespace {
+
+// What corrects a sum of products for zero points. The sums of an operand's numbers broadcast to the result.
+struct Corrections {
+  std::function<Expr()> left_sums, right_sums;
+  int64_t depth;
+  int64_t axes_behind;  // of the result, behind the axis of a vector of zero points
+};
+bool are_zeros(const Expr& zero) {
+  const Constant* constant = zero.as<Constant>();
+  for (int64_t i = 0; constant && i < constant->data.size(); ++i) {
+    if (constant->data.as_int(i) != 0) return false;
   }
-  return b.op("subtract", {sum, b.op("multiply", {columns, *x_zero})});
+  return constant != nullptr;
+}
+// sum((x - x0) * (w - w0)) = sum(x * w) - w0 * sum(x) - x0 * (sum(w) - depth * w0)
+Expr corrected(Expr sum, const QuantizedValue& x, const QuantizedValue& w, const Corrections& corrections, Builder& b) {
+  auto zero_of = [&](const QuantizedValue& value) -> std::optional<Expr> {
+    if (!value.zero || are_zeros(*value.zero)) return std::nullopt;
+    std::vector<Expr> dims;
+    if (!is_one_element(value.zero->type())) {
+      dims = {int_imm(*element_count(*constant_shape(value.zero->type())))};
+      dims.insert(dims.end(), static_cast<size_t>(corrections.axes_behind), int_imm(1));
+    }
+    return reshape(b.op("astype", {*value.zero}, DTypeAttrs{kInt32}), dims, b);
+  };
+  auto subtracted = [&](const Expr& from, const Expr& factor, const Expr& by) {
+    return b.op("subtract", {from, b.op("multiply", {factor, by})});
+  };
+  const std::optional<Expr> x_zero = zero_of(x), w_zero = zero_of(w);
+  if (w_zero) sum = subtracted(sum, corrections.left_sums(), *w_zero);
+  if (!x_zero) return sum;
+  Expr right = corrections.right_sums();
+  const Expr depth = scalar_constant(static_cast<double>(corrections.depth), kInt32);
+  if (w_zero) right = subtracted(right, *w_zero, depth);
+  return subtracted(sum, right, *x_zero);
+}
+Expr sum_over(const Expr& numbers, std::vector<int64_t> axes, bool keepdims, Builder& b) {
+  return b.op("sum", {b.op("astype", {numbers}, DTypeAttrs{kInt32})},
+              ReduceAttrs{.axis = std::move(axes), .keepdims = keepdims});
+}
+
+}  // namespace
+
+Expr sums_of_matrices(const QuantizedValue& x, const QuantizedValue& matrices, const EmitProduct& product, Builder& b) {
+  const std::vector<int64_t> shape = *constant_shape(matrices.numbers.type());
+  const Corrections corrections{[&] { return sum_over(x.numbers, {-1}, true, b); },
+                                [&] { return sum_over(matrices.numbers, {-2}, true, b); }, shape[shape.size() - 2], 0};
+  return corrected(product(x.numbers, matrices.numbers), x, matrices, corrections, b);
+}
+
+// The sums of the data in each window are those with filters of ones, of which one is enough where all read the same.
+Expr sums_of_filters(const QuantizedValue& x, const QuantizedValue& filters, int64_t channel_axes_behind,
+                     bool has_groups, const EmitProduct& convolution, Builder& b) {
+  const std::vector<int64_t> shape = *constant_shape(filters.numbers.type());
+  auto sums_of_windows = [&] {
+    std::vector<int64_t> dims = shape;
+    if (!has_groups) dims[0] = 1;
+    return convolution(x.numbers, constant(tensor_of_bytes(dims, std::vector<int8_t>(*element_count(dims), 1))));
+  };
+  auto sums_of_each = [&] {
+    std::vector<Expr> dims = {int_imm(shape[0])};
+    dims.insert(dims.end(), static_cast<size_t>(channel_axes_behind), int_imm(1));
+    return reshape(sum_over(filters.numbers, int_range(1, std::ssize(shape)), false, b), dims, b);
+  };
+  const int64_t depth = *element_count(std::span(shape).subspan(1));
+  return corrected(convolution(x.numbers, filters.numbers), x, filters,
+                   {sums_of_windows, sums_of_each, depth, channel_axes_behind}, b);
 }
 
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,

@@ -86,6 +86,58 @@ def main(x: R.Tensor(({0}), "{1}"), w: R.Tensor(({2}), "{3}")):
   }
 };
 
+// A mean of numbers of [2, 3, 9, 10] over windows, or over the last two axes where the window is 0.
+struct MeanRegion {
+  const char* dtype;
+  int64_t zero, window, stride, padding;
+  bool counts_padding;
+
+  int64_t extent(int64_t size) const { return window == 0 ? 1 : (size + 2 * padding - window) / stride + 1; }
+  std::string text() const {
+    const std::string mean =
+        window == 0 ? "R.mean(a, axis=[2, 3], keepdims=True)"
+                    : fmt::format(
+                          "R.nn.avg_pool2d(a, pool_size=[{0}, {0}], strides=[{1}, {1}], padding=[{2}, {2}], "
+                          "count_include_pad={3})",
+                          window, stride, padding, counts_padding ? "True" : "False");
+    return fmt::format(R"(
+@R.function
+def main(x: R.Tensor((2, 3, 9, 10), "{0}")):
+    with R.dataflow():
+        a = R.dequantize(x, R.const({1}, "float32"), R.const({2}, "{0}"))
+        y = R.quantize({3}, R.const({1}, "float32"), R.const(5, "uint8"), out_dtype="uint8")
+        R.output(y)
+    return y
+)",
+                       dtype, kXScale, zero, mean);
+  }
+  float expected(const Tensor& x, const Shape& at) const {
+    int64_t sum = 0, count = 0;
+    const int64_t height = window == 0 ? 9 : window, width = window == 0 ? 10 : window;
+    for (int64_t i = 0; i < height; ++i) {
+      for (int64_t j = 0; j < width; ++j) {
+        const int64_t row = at[2] * stride + i - padding, column = at[3] * stride + j - padding;
+        const bool is_inside = row >= 0 && row < 9 && column >= 0 && column < 10;
+        count += is_inside || counts_padding;
+        if (is_inside) sum += static_cast<int64_t>(element(x, {at[0], at[1], row, column})) - zero;
+      }
+    }
+    const float mean = static_cast<float>(sum) / static_cast<float>(count) * kXScale;
+    return std::clamp(std::nearbyint(mean / kXScale) + 5, 0.0f, 255.0f);
+  }
+};
+
+// In the interpreter targets have the instructions that this machine may lack.
+CompileSettings settings_for(const std::string& target) {
+  CompileSettings settings;
+  settings.target = target;
+  if (target.starts_with("triple=") || target.starts_with("cpu=")) {
+    settings.passes = "simplify,kernels";
+    settings.interpret = InterpretOptions{};
+  }
+  return settings;
+}
+
 }  // namespace
 
 TEST_CASE("convolutions and products of quantized values are exact sums of integers", "[passes]") {
@@ -104,19 +156,10 @@ TEST_CASE("convolutions and products of quantized values are exact sums of integ
   INFO(region.text());
   REQUIRE(diagnostics.all().empty());
   const std::vector<Tensor> inputs = {data};
-  // In the interpreter targets have the instructions that this machine may lack.
-  for (auto [target, passes] : {std::pair("host", "default"),
-                                {"x86-64", "default"},
-                                {"x86-64-v2", "default"},
-                                {"cpu=znver5", "simplify,kernels"},
-                                {"cpu=alderlake", "simplify,kernels"},
-                                {"triple=aarch64-linux-gnu,cpu=neoverse-n1", "simplify,kernels"}}) {
+  for (const char* target :
+       {"host", "x86-64", "x86-64-v2", "cpu=znver5", "cpu=alderlake", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
     CAPTURE(target);
-    CompileSettings settings;
-    settings.target = target;
-    settings.passes = passes;
-    if (settings.passes != "default") settings.interpret = InterpretOptions{};
-    const Program program = compile(with_constants(module, {weight}), settings).load();
+    const Program program = compile(with_constants(module, {weight}), settings_for(target)).load();
     CHECK(region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0);
   }
 }
@@ -145,13 +188,7 @@ def main(x: R.Tensor(({}, {}), "{}"), w: R.Tensor(({}, {}), "{}")):
                                       bytes_of({depth, kColumns}, *parse_dtype(w), 91)};
   for (const char* target : {"host", "x86-64", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
     CAPTURE(target);
-    CompileSettings settings;
-    settings.target = target;
-    if (std::string_view(target).starts_with("triple")) {
-      settings.passes = "simplify,kernels";
-      settings.interpret = InterpretOptions{};
-    }
-    const Tensor result = Session(compile(module, settings).load()).run(inputs).at(0);
+    const Tensor result = Session(compile(module, settings_for(target)).load()).run(inputs).at(0);
     int wrong = 0;
     for_each_index(result.shape(), [&](const Shape& at) {
       int64_t sum = 0;
@@ -160,6 +197,86 @@ def main(x: R.Tensor(({}, {}), "{}"), w: R.Tensor(({}, {}), "{}")):
                (static_cast<int64_t>(element(inputs[1], {k, at[1]})) - w_zero);
       }
       wrong += static_cast<int64_t>(element(result, at)) != sum;
+    });
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("convolutions with filters that only the run knows are exact sums of integers", "[passes]") {
+  const auto region =
+      GENERATE(Region{"uint8", "int8", 0, 0, 32, 16, 1, 3}, Region{"int8", "uint8", -3, 200, 16, 32, 1, 1},
+               Region{"uint8", "uint8", 7, 0, 16, 16, 1, 3}, Region{"int8", "int8", 5, -9, 6, 4, 2, 3},
+               Region{"uint8", "int8", 9, 2, 16, 16, 16, 3});
+  CAPTURE(region.x, region.w, region.x_zero, region.w_zero, region.channels, region.filters, region.size);
+  const Tensor data = bytes_of(region.x_shape(), region.type(region.x), 37),
+               weight = bytes_of(region.w_shape(), region.type(region.w), 91);
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(region.text(), "region.py", op_table(), diagnostics);
+  INFO(region.text());
+  REQUIRE(diagnostics.all().empty());
+  for (const char* target : {"host", "x86-64", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+    CAPTURE(target);
+    const Program program = compile(module, settings_for(target)).load();
+    const std::vector<Tensor> inputs = {data, weight};
+    CHECK(region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0);
+  }
+}
+
+TEST_CASE("means of quantized values are quotients of exact sums of integers", "[passes]") {
+  const auto region = GENERATE(MeanRegion{"uint8", 0, 0, 0, 0, false}, MeanRegion{"int8", -7, 0, 0, 0, false},
+                               MeanRegion{"uint8", 100, 2, 2, 0, false}, MeanRegion{"uint8", 9, 3, 1, 1, false},
+                               MeanRegion{"int8", 3, 3, 2, 1, true}, MeanRegion{"uint8", 0, 7, 1, 0, false});
+  INFO(region.text());
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(region.text(), "mean.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  const std::vector<Tensor> inputs = {bytes_of({2, 3, 9, 10}, *parse_dtype(region.dtype), 37)};
+  for (const char* target : {"host", "x86-64", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+    CAPTURE(target);
+    const Tensor result = Session(compile(module, settings_for(target)).load()).run(inputs).at(0);
+    CHECK(result.shape() == Shape{2, 3, region.extent(9), region.extent(10)});
+    int wrong = 0;
+    for_each_index(result.shape(),
+                   [&](const Shape& at) { wrong += element(result, at) != region.expected(inputs[0], at); });
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("products of batches of matrices that only the run knows are exact sums of integers", "[passes]") {
+  const auto [x, w, x_zero, w_zero, depth, columns] =
+      GENERATE(std::tuple("uint8", "uint8", 124, 131, 64, 32), std::tuple("uint8", "int8", 0, 3, 32, 48),
+               std::tuple("int8", "uint8", -5, 0, 64, 20), std::tuple("uint8", "int8", 1, 0, 12, 16));
+  CAPTURE(x, w, x_zero, w_zero, depth, columns);
+  const std::string text = fmt::format(R"(
+@R.function
+def main(x: R.Tensor((2, 3, 24, {4}), "{0}"), w: R.Tensor((2, 3, {5}, {4}), "{1}")):
+    with R.dataflow():
+        a = R.dequantize(x, R.const({6}, "float32"), R.const({2}, "{0}"))
+        b = R.dequantize(w, R.const({7}, "float32"), R.const({3}, "{1}"))
+        p = R.matmul(a, R.permute_dims(b, axes=[0, 1, 3, 2]))
+        y = R.quantize(p, R.const({8}, "float32"), R.const(3, "int8"), out_dtype="int8")
+        R.output(y)
+    return y
+)",
+                                       x, w, x_zero, w_zero, depth, columns, kXScale, kWScale, kYScale);
+  INFO(text);
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  const std::vector<Tensor> inputs = {bytes_of({2, 3, 24, depth}, *parse_dtype(x), 37),
+                                      bytes_of({2, 3, columns, depth}, *parse_dtype(w), 91)};
+  for (const char* target : {"host", "x86-64", "cpu=icelake-server", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+    CAPTURE(target);
+    const Tensor result = Session(compile(module, settings_for(target)).load()).run(inputs).at(0);
+    int wrong = 0;
+    for_each_index(result.shape(), [&](const Shape& at) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        sum += (static_cast<int64_t>(element(inputs[0], {at[0], at[1], at[2], k})) - x_zero) *
+               (static_cast<int64_t>(element(inputs[1], {at[0], at[1], at[3], k})) - w_zero);
+      }
+      const float scaled = static_cast<float>(sum) * (kXScale * kWScale / kYScale);
+      wrong += element(result, at) != std::clamp(std::nearbyint(scaled) + 3, -128.0f, 127.0f);
     });
     CHECK(wrong == 0);
   }

@@ -156,7 +156,8 @@ size_t row_axis_of(const Block& block, const std::vector<Expr>& x) {
   return best;
 }
 
-// Matches y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
+// Matches y[j // columns, k // group, j % columns, k % group] and x[..., i, k], also with such panels for each product
+// of a batch.
 ContractionMatch match_panels(const Block& block, const Target& target) {
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   if (operands.size() != 2 || operands[0]->indices.size() < 2) return kOtherForm;
@@ -167,14 +168,17 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
     if (y.size() == 2 || plain.index() == 0) return plain;
   }
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
-  if (right.shape.size() != 3 && right.shape.size() != 4) return kOtherForm;
+  if (right.shape.size() < 3) return kOtherForm;
+  const size_t batch = right.shape.size() > 4 ? right.shape.size() - 4 : 0;
+  auto is_of_left = [&](const Expr& index) { return index.is<Var>() && uses_var(x, cast<Var>(index)); };
+  if (!std::all_of(y.begin(), y.begin() + static_cast<ptrdiff_t>(batch), is_of_left)) return kOtherForm;
   if (right.shape.size() == 4 && y[2].is<Var>()) return match_bands(block, *operands[0], *operands[1], tile);
-  const Binary* column = y[2].as<Binary>();
-  auto columns = as_int(right.shape[2]);
+  const Binary* column = y[batch + 2].as<Binary>();
+  auto columns = as_int(right.shape[batch + 2]);
   if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return kOtherForm;
-  if (right.shape.size() == 4) {
-    const Binary* group = y[3].as<Binary>();
-    auto size = as_int(right.shape[3]);
+  if (right.shape.size() >= 4) {
+    const Binary* group = y[batch + 3].as<Binary>();
+    auto size = as_int(right.shape[batch + 3]);
     if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return kOtherForm;
     DType result = dtype_of(block.body.as<BufferStore>()->value);
     const DotForm* form = find_dot_form(left.dtype, right.dtype, result, target);
@@ -189,7 +193,7 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
   tile.vectors = static_cast<int>(*columns) / tile.lanes;
   tile.column_axis = position_of_axis(block.iter_vars, column->a);
-  tile.num_panels = as_int(right.shape[0]);
+  tile.num_panels = as_int(right.shape[batch]);
   return tile;
 }
 
