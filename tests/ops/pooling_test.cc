@@ -126,7 +126,8 @@ TEST_CASE("sum pool", "[ops][pool]") {
     for (DType dtype : {kFloat32, DType::int_(8), DType::uint(8)}) {
       Tensor x = values(c.data, dtype);
       for (const Symbolic& symbolic : {Symbolic{}, symbolic_dims(c)}) {
-        const Tensor result = run_op(pooling_table(), name_of("sum", c), {x}, c.attrs(), symbolic)[0];
+        const Tensor result =
+            run_op(pooling_table(), fmt::format("nn.sum_pool{}d", c.n()), {x}, c.attrs(), symbolic)[0];
         CHECK(result.dtype() == (dtype == kFloat32 ? kFloat32 : kInt32));
         check_tensor(result, c.result(), [&](const Shape& o) {
           double sum = 0;
