@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-#include "own_allocator.h"
+#include "tests/embed/own_allocator.h"
 
 #ifdef POISONED
 #define POISON(name, symbol)                                 \

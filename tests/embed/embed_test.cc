@@ -241,7 +241,7 @@ TEST_CASE("a program with other versions of what relaxc uses runs beside it", "[
                             "-DOWN_ALLOCATOR -DONNX_ML=1 -DONNX_NAMESPACE=onnx -lonnx -lonnx_proto -lprotobuf"}) {
     must_run({"sh", "-c",
               fmt::format("lib=$(dirname $(find {2} -name librelaxc.so)); c++ -std=c++20 {0}/tests/embed/crowded.cc -o "
-                          "{1}/crowded -I{2}/include -L$lib -lrelaxc -Wl,-rpath,$lib -rdynamic -ldl {3}",
+                          "{1}/crowded -I{2}/include -I{0} -L$lib -lrelaxc -Wl,-rpath,$lib -rdynamic -ldl {3}",
                           RELAXC_SOURCE_DIR, project, prefix, flags)});
     CHECK(must_run({project + "/crowded", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx"}) == "10 classes\n");
   }

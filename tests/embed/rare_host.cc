@@ -5,7 +5,7 @@
 #include <exception>
 #include <initializer_list>
 
-#include "own_allocator.h"
+#include "tests/embed/own_allocator.h"
 
 #ifdef C_INTERFACE
 #include <relaxc/relaxc.h>
