@@ -93,7 +93,7 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
   CHECK(contains(relaxc_tool({"explain", model, "--plugin", kOperator}).out,
                  fmt::format("from {}, as me.fancy_gelu", kOperator)));
   Outcome other = relaxc_tool({"run", folder.write("other.onnx", fancy_model("beta")), "--plugin", kOperator});
-  CHECK(contains(other.err, "attribute 'beta' is not known for com.me.FancyGelu"));
+  CHECK(contains(other.err, "attribute 'beta' is not known for com.me::FancyGelu"));
 }
 
 TEST_CASE("explain names backends and operators of plug-ins behind a kernel that takes the node", "[plugin]") {

@@ -524,8 +524,16 @@ TEST_CASE("names of a file of kernels that are near a right one say so", "[tools
                  "'sch' is the schedule, not a value; relaxc compile --emit=loops prints the loops"));
   CHECK(contains(scheduled("x = sch"),
                  "'sch' is the schedule, not a value; relaxc compile --emit=loops prints the loops"));
-  CHECK(contains(scheduled("sch.show()"), "k.py:18:5: error: a schedule is not shown while it runs; relaxc compile"));
-  const std::string annotated = scheduled("sch.annotate(sch.get_block('mm'), 'nonsense', 1)");
-  CHECK(contains(annotated, "k.py:17:5: warning: 'nonsense' of block 'mm' has no effect here: it is not known"));
+  CHECK(contains(scheduled("sch.show()"), ":5: error: a schedule is not shown while it runs; relaxc compile --emit="));
+  // What a rule adds to a program without places of its own is told of at the rule.
+  const std::string text = folder.write(
+      "m.py", "@R.function\ndef main(x: R.Tensor((8, 8), \"float32\")):\n    y = R.nn.relu(x)\n    return y\n");
+  const std::string annotated =
+      Reports::tool({"compile", text, "-o", folder.at("m.so"), "--schedules",
+                     folder.write("s.py",
+                                  "@S.rule(\"nn.relu\")\ndef noting(sch):\n    block = sch.get_block(\"T_relu\")\n"
+                                  "    sch.annotate(block, \"nonsense\", 1)\n")})
+          .err;
+  CHECK(contains(annotated, "s.py:2:5: warning: 'nonsense' of block 'T_relu' has no effect here: it is not known"));
   CHECK_FALSE(contains(annotated, "\n\n"));
 }
