@@ -150,6 +150,63 @@ std::optional<Expr> concat_one(const Site& site) {
   const Tuple* items = site.call.args[0].as<Tuple>();
   return items && items->items.size() == 1 ? std::optional(items->items[0]) : std::nullopt;
 }
+// What dequantize needs for rows that are taken of its operands, along one axis, instead of its results.
+class TakenParameters {
+ public:
+  TakenParameters(const Site& site, const Call& dequantize)
+      : site_(site),
+        attrs_(read_attrs<DequantizeAttrs>(dequantize.attrs)),
+        take_(read_attrs<TakeAttrs>(site.call.attrs)),
+        rank_(known_rank(dequantize.args[0].type())) {
+    const Type& index = site.call.args[1].type();
+    index_rank_ = index.is<PrimType>() ? 0 : known_rank(index);
+    taken_ = take_.axis ? from_begin(*take_.axis) : 0;
+    // One parameter for each row is a block as long as the row.
+    has_row_parameters_ = attrs_.block_size == 0 && from_begin(attrs_.axis) == taken_;
+    const auto dims = constant_shape(dequantize.args[0].type());
+    can_take_ = dims && rank_ >= 1 && index_rank_ >= 0 && (take_.axis || rank_ == 1) && take_.mode != "nan" &&
+                (has_row_parameters_ ? rank_ == 2 : from_begin(attrs_.axis) != taken_);
+    if (can_take_ && has_row_parameters_) row_size_ = dims->at(taken_ == 0 ? 1 : 0);
+    can_take_ = can_take_ && row_size_ > 0;
+  }
+  bool can_take() const { return can_take_; }
+
+  Expr rows_of(const Expr& numbers) const { return site_.builder.op("take", {numbers, site_.call.args[1]}, take_); }
+  Expr parameter(const Expr& parameter) const {
+    if (is_one_element(parameter.type()) || (!has_row_parameters_ && attrs_.block_size == 0)) return parameter;
+    if (!has_row_parameters_) return rows_of(parameter);
+    const Expr& count = known_shape(parameter.type())->at(0);
+    const std::vector<Expr> column = {count, int_imm(1)}, row = {int_imm(1), count};
+    return rows_of(reshape(parameter, taken_ == 0 ? column : row, site_.builder));
+  }
+  DequantizeAttrs attrs() const {
+    DequantizeAttrs result = attrs_;
+    const int64_t axis = has_row_parameters_ ? 1 - taken_ : from_begin(attrs_.axis);
+    result.axis = axis < taken_ ? axis : axis - 1 + index_rank_;
+    if (has_row_parameters_) result.block_size = row_size_;
+    return result;
+  }
+
+ private:
+  int64_t from_begin(int64_t axis) const { return axis < 0 ? axis + rank_ : axis; }
+
+  const Site& site_;
+  DequantizeAttrs attrs_;
+  TakeAttrs take_;
+  int64_t rank_, index_rank_ = 0, taken_ = 0, row_size_ = 1;
+  bool has_row_parameters_ = false, can_take_ = false;
+};
+// The rows of an embedding whose numbers have few bits are taken as such, so that the table stays as it is.
+std::optional<Expr> take_dequantized(const Site& site) {
+  const Call* dequantize = site.arg_call(0, ops::kDequantize);
+  if (!dequantize || !dequantize->args[0].is<Constant>() || !known_shape(site.value.type())) return std::nullopt;
+  const TakenParameters taken(site, *dequantize);
+  if (!taken.can_take()) return std::nullopt;
+  return site.builder.op(
+      "dequantize",
+      {taken.rows_of(dequantize->args[0]), taken.parameter(dequantize->args[1]), taken.parameter(dequantize->args[2])},
+      taken.attrs());
+}
 std::optional<Expr> constant_right(const Site& site) {
   if (!site.call.args[0].is<Constant>() || site.call.args[1].is<Constant>()) return std::nullopt;
   return call(site.call.callee, {site.call.args[1], site.call.args[0]}, site.call.attrs, site.value.type(),
@@ -182,6 +239,7 @@ constexpr Rule kRules[] = {
     {"permute_identity", ops::kPermuteDims, "axes in order: x", permute_identity},
     {"permute_as_reshape", ops::kPermuteDims, "only axes of extent 1 move: a reshape", permute_as_reshape},
     {"permute_permute", ops::kPermuteDims, "two permutations are one", permute_permute},
+    {"take_dequantized", ops::kTake, "rows of a dequantized constant are dequantized rows", take_dequantized},
     {"concat_one", ops::kConcat, "a concatenation of one tensor is the tensor", concat_one},
 };
 

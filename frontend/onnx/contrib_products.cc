@@ -153,34 +153,71 @@ Expr matmul_fp8(Node& n, const Expr& x) {
   return n.has(4) ? n.add(result, n.tensor(4)) : result;
 }
 
-// Gathers rows of numbers in blocks along an axis, and makes them real. Bytes hold numbers of fewer bits along the last
-// axis.
+// The operands of GatherBlockQuantized: numbers in blocks along an axis, of which rows along another one are gathered.
+struct GatheredBlocks {
+  Node& n;
+  int64_t bits, block, gathered, blocked;
+
+  bool is_bytes() const { return n.dtype(0) == DType::uint(8); }
+  int64_t usual_zero() const { return is_bytes() ? int64_t{1} << (bits - 1) : 0; }
+  // Returns the axis of the blocks in what is gathered.
+  int64_t axis_of_result() const { return blocked > gathered ? blocked + n.rank(1) - 1 : blocked; }
+  // Returns whether relax.dequantize takes the numbers: those in bytes only where they are constant.
+  bool are_few_bits() const {
+    const DType scale = n.dtype(2);
+    const bool are_in_bytes = is_bytes() && bits < 8, are_constant = n.constant(0) && (!n.has(3) || n.constant(3));
+    return n.dtype(0).is_integral() && bits <= 8 && scale.is_float() && scale.bits >= 16 && scale.bits <= 32 &&
+           (!n.has(3) || n.dtype(3) == n.dtype(0)) && (!are_in_bytes || are_constant);
+  }
+
+  // Returns the numbers in input i, of which constant bytes hold several along the last axis.
+  Expr numbers(size_t i) const {
+    if (n.dtype(i) != DType::uint(8) || bits == 8) return n.tensor(i);
+    const Tensor bytes = *n.constant(i);
+    std::vector<int64_t> shape = bytes.shape();
+    shape.back() *= 8 / bits;
+    return constant(Tensor::view(shape, DType::uint(static_cast<int>(bits)), bytes.raw(), bytes.owner()), n.span());
+  }
+  Expr rows_of(const Expr& x) const { return n.op("take", {x, n.tensor(1)}, TakeAttrs{.axis = gathered}); }
+
+  // Gathers the numbers as they are, so that a constant stays in few bits.
+  Expr real_rows() const {
+    const Expr all = numbers(0), blocks = n.simplify(ceil_div(n.dim_of(all, blocked), block));
+    const DType narrow = n.dtype_of_tensor(all);
+    n.require_equal(blocks, n.dim(2, blocked), "blocks of the data along quantize_axis, and scales");
+    Expr zero = n.scalar(static_cast<double>(usual_zero()), narrow);
+    if (n.has(3)) zero = rows_of(n.slice(numbers(3), blocked, int_imm(0), blocks));
+    return n.op("dequantize", {rows_of(all), rows_of(n.tensor(2)), zero},
+                DequantizeAttrs{.axis = axis_of_result(), .out_dtype = n.dtype(2), .block_size = block});
+  }
+  // Does the same with other types, and with bytes that only the run knows.
+  Expr computed_rows() const {
+    const DType dtype = n.dtype(2);
+    const int64_t axis = axis_of_result();
+    auto unpacked_rows = [&](size_t i) {
+      return n.dtype(i) == DType::uint(8) ? unpacked(n, rows_of(n.tensor(i)), bits) : rows_of(n.tensor(i));
+    };
+    Expr rows = unpacked_rows(0), scale = rows_of(n.tensor(2));
+    Expr zero = n.scalar(static_cast<double>(usual_zero()), dtype);
+    const Expr size = n.dim_of(rows, axis), blocks = n.dim_of(scale, axis);
+    Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64}),
+                                       n.scalar(static_cast<double>(block), kInt64)});
+    auto spread = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = axis}); };
+    if (n.has(3)) zero = spread(n.cast(n.slice(unpacked_rows(3), axis, int_imm(0), blocks), dtype));
+    return n.mul(n.sub(n.cast(rows, dtype), zero), spread(scale));
+  }
+};
 Expr gather_block_quantized(Node& n) {
-  const int64_t block = n.attr_int("block_size", 128), rank = n.rank(0);
-  const int64_t gathered = n.axis(n.attr_int("gather_axis", 0), rank, "gather_axis");
-  int64_t blocked = n.axis(n.attr_int("quantize_axis", 1), rank, "quantize_axis");
-  const bool is_bytes = n.dtype(0) == DType::uint(8);
-  const int64_t bits = is_bytes ? n.attr_int("bits", 4) : n.dtype(0).bits;
-  if (block < 1) n.fail("block_size is {}, expected at least 1", block);
-  if (is_bytes && (gathered != 0 || blocked != rank - 1 || (bits != 2 && bits != 4 && bits != 8)))
+  const int64_t rank = n.rank(0);
+  const GatheredBlocks b{n, n.dtype(0) == DType::uint(8) ? n.attr_int("bits", 4) : n.dtype(0).bits,
+                         n.attr_int("block_size", 128), n.axis(n.attr_int("gather_axis", 0), rank, "gather_axis"),
+                         n.axis(n.attr_int("quantize_axis", 1), rank, "quantize_axis")};
+  if (b.block < 1) n.fail("block_size is {}, expected at least 1", b.block);
+  if (b.is_bytes() && (b.gathered != 0 || b.blocked != rank - 1 || (b.bits != 2 && b.bits != 4 && b.bits != 8)))
     n.unsupported("bytes with gather_axis {}, quantize_axis {} and bits {}; expected 0, the last one, and 2, 4 or 8",
-                  gathered, blocked, bits);
-  if (gathered == blocked) n.unsupported("blocks along gather_axis");
-  const DType dtype = n.dtype(2);
-  // The rows that are gathered, as integers.
-  auto rows = [&](size_t i) {
-    Expr x = n.op("take", {n.tensor(i), n.tensor(1)}, TakeAttrs{.axis = gathered});
-    return n.dtype(i) == DType::uint(8) ? unpacked(n, x, bits) : x;
-  };
-  if (blocked > gathered) blocked += n.rank(1) - 1;
-  Expr numbers = rows(0), scale = n.op("take", {n.tensor(2), n.tensor(1)}, TakeAttrs{.axis = gathered});
-  Expr zero = n.scalar(is_bytes ? static_cast<double>(int64_t{1} << (bits - 1)) : 0, dtype);
-  const Expr size = n.dim_of(numbers, blocked), blocks = n.dim_of(scale, blocked);
-  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64}),
-                                     n.scalar(static_cast<double>(block), kInt64)});
-  auto spread = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = blocked}); };
-  if (n.has(3)) zero = spread(n.cast(n.slice(rows(3), blocked, int_imm(0), blocks), dtype));
-  return n.mul(n.sub(n.cast(numbers, dtype), zero), spread(scale));
+                  b.gathered, b.blocked, b.bits);
+  if (b.gathered == b.blocked) n.unsupported("blocks along gather_axis");
+  return b.are_few_bits() ? b.real_rows() : b.computed_rows();
 }
 
 // The 16 numbers of bitsandbytes' types FP4 and NF4 (Dettmers et al., "QLoRA", 2023), at most 1.

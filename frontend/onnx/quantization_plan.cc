@@ -15,6 +15,9 @@ namespace {
 // -3e38.
 constexpr double kGreatestElement = 1e9;
 
+// A table with fewer elements takes little memory.
+constexpr int64_t kLeastEmbedding = 1 << 14;
+
 // An operator between products that can pass integers on.
 struct Follower {
   const char* op_type;
@@ -208,6 +211,19 @@ class Planner {
   QuantizationPlan plan_;
 };
 
+// Returns whether all that reads the value multiplies it by something that is not a constant.
+bool is_factor(const QuantizationGraph& graph, const std::string& value) {
+  static const std::set<std::string> kMoves = {"Cast",    "Concat", "Reshape",   "Slice",
+                                               "Squeeze", "Split",  "Transpose", "Unsqueeze"};
+  const std::vector<size_t>& readers = graph.readers(value);
+  return !graph.is_output(value) && !readers.empty() && std::ranges::all_of(readers, [&](size_t reader) {
+    const onnx::NodeProto& node = graph.nodes()[reader];
+    if (node.op_type() == "Mul") return !graph.constant(node.input(0)) && !graph.constant(node.input(1));
+    return kMoves.contains(node.op_type()) &&
+           std::ranges::all_of(node.output(), [&](const std::string& moved) { return is_factor(graph, moved); });
+  });
+}
+
 }  // namespace
 
 bool is_product(const onnx::NodeProto& node) {
@@ -235,6 +251,15 @@ WeightOrReason weight_of(const QuantizationGraph& graph, const onnx::NodeProto& 
     result.channel_axis = rank - 1, result.summed_axis = rank - 2;
   if (node.op_type() == "ConvTranspose") result.channel_axis = 1, result.summed_axis = 0;
   return {result};
+}
+
+std::optional<WeightOperand> embedding_of(const QuantizationGraph& graph, const onnx::NodeProto& node) {
+  if (!QuantizationGraph::is_standard(node) || node.op_type() != "Gather" || int_attribute(node, "axis", 0) != 0)
+    return std::nullopt;
+  const Tensor* table = graph.constant(node.input(0));
+  const bool is_table = table && table->dtype() == kFloat32 && table->ndim() == 2 && table->size() >= kLeastEmbedding;
+  if (!is_table || graph.constant(node.input(1)) || is_factor(graph, node.output(0))) return std::nullopt;
+  return WeightOperand{.tensor = table, .channel_axis = 0, .summed_axis = 1};
 }
 
 QuantizationPlan plan_quantization(const QuantizationGraph& graph, const QuantizeSettings& settings,

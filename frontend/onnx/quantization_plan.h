@@ -5,11 +5,11 @@
 
 namespace relaxc::onnx_import {
 
-// A product with a constant weight: Conv, MatMul, Gemm, ConvTranspose.
+// The constant weight of a product (Conv, MatMul, Gemm, ConvTranspose), or the table of an embedding.
 struct WeightOperand {
   const Tensor* tensor = nullptr;
-  int64_t channel_axis = 0;  // the dim of the outputs
-  int64_t summed_axis = 0;   // a dim along which products are summed, for blocks
+  int64_t channel_axis = 0;  // the dim of the outputs, or of a table's rows
+  int64_t summed_axis = 0;   // a dim along which products are summed, or a row lies, for blocks
 };
 
 struct QuantizationPlan {
@@ -35,6 +35,9 @@ struct WeightOrReason {
 };
 WeightOrReason weight_of(const QuantizationGraph& graph, const onnx::NodeProto& node);
 bool is_product(const onnx::NodeProto& node);
+// Returns the table of a Gather that looks up the rows of an embedding; nullopt for other nodes, small tables, and
+// tables whose rows are factors of other values, as the cosines of rotary positions are.
+std::optional<WeightOperand> embedding_of(const QuantizationGraph& graph, const onnx::NodeProto& node);
 // Returns whether the user names the node or its operator.
 bool is_skipped(const QuantizationGraph& graph, size_t node, const QuantizeSettings& settings);
 

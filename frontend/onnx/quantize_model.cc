@@ -319,12 +319,17 @@ class WeightsWriter : public QuantizedWriter {
   void write_node(size_t node) override {
     const onnx::NodeProto& proto = graph_.nodes()[node];
     if (is_skipped(graph_, node, settings_)) return leave(node, "skipped");
+    if (const auto table = embedding_of(graph_, proto)) return write_with(node, 0, *table);
     if (!is_product(proto)) return leave(node, "no product");
     const WeightOrReason found = weight_of(graph_, proto);
     if (!found.weight) return leave(node, found.why);
+    write_with(node, 1, *found.weight);
+  }
+  // Writes the node with the weight, its operand at this place, in integers.
+  void write_with(size_t node, int place, const WeightOperand& weight) {
     count(node);
-    onnx::NodeProto copy = proto;
-    copy.set_input(1, write_weight(proto.input(1), *found.weight->tensor, groups_of(proto, *found.weight)).real);
+    onnx::NodeProto copy = graph_.nodes()[node];
+    copy.set_input(place, write_weight(copy.input(place), *weight.tensor, groups_of(copy, weight)).real);
     graph_.add_copy(copy);
   }
 

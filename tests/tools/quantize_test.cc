@@ -149,6 +149,44 @@ TEST_CASE("int4 weights have a scale for each block", "[quantize]") {
   CHECK(difference(bytes, one.model, {steps({2, 20}, 100, 1.0 / 16)}) != "");
 }
 
+// A model that looks up rows of an embedding and of a table of factors, and multiplies by another table.
+std::string embedding_model() {
+  OnnxModel model(17);
+  model.input("ids", kInt64, "n").input("places", kInt64, "n").output("y");
+  Tensor table = steps({512, 32}, 6, 0.5);
+  for (int64_t row = 0; row < 512; ++row) table.set_double(row * 32, 7 * 0.5);  // the largest element of its row
+  model.constant("table", table).constant("cosines", steps({1024, 32}, 100, 0.01));
+  model.constant("w", with_full_columns(steps({32, 3}, 6, 0.5), 3, 3.5));
+  model.node("Gather", "table ids", "rows");
+  model.node("Gather", "cosines places", "factors");
+  model.node("Mul", "rows factors", "turned");
+  model.node("Add", "turned rows", "sum");
+  model.node("MatMul", "sum w", "y");
+  return model.proto().SerializeAsString();
+}
+
+TEST_CASE("embeddings are quantized by rows or blocks, and stay in few bits", "[quantize]") {
+  const std::string model = embedding_model();
+  const std::vector<Tensor> inputs = {Tensor::of<int64_t>({4}, kInt64, {511, 3, 0, 77}),
+                                      Tensor::of<int64_t>({4}, kInt64, {0, 1000, 5, 5})};
+  for (int bits : {8, 4}) {
+    QuantizeSettings settings{.kind = Quantization::kWeights, .weight_bits = bits, .block = bits == 4 ? 32 : 0};
+    const QuantizedModel quantized = quantize_model(model, settings);
+    CHECK(quantized.made == std::map<std::string, int64_t>{{"Gather", 1}, {"MatMul", 1}});
+    CHECK(operators_of(quantized.model) == "DequantizeLinear Gather Gather Mul Add DequantizeLinear MatMul");
+    if (bits == 4) CHECK(difference(model, quantized.model, inputs) == "");
+    int64_t stored = 0;
+    CompileSettings compiling;
+    compiling.contents = std::as_bytes(std::span(quantized.model));
+    const CompiledModule compiled = compile(read_module("model.onnx", compiling), compiling);
+    for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
+    const int64_t factors = 1024 * 32 * 4;
+    CHECK(stored < factors + 512 * 32 * bits / 8 + 512 * 4 + 4096);
+    settings.skipped = {"rows"};
+    CHECK(quantize_model(model, settings).made == std::map<std::string, int64_t>{{"MatMul", 1}});
+  }
+}
+
 TEST_CASE("regions of integers reach from product to product", "[quantize]") {
   const std::string model = test::read_onnx_text(R"(
 <ir_version: 8, opset_import: ["": 18]>
