@@ -27,4 +27,10 @@ struct ConstantColumns {
   }
 };
 
+// Returns the codes of a constant of floats of few bits as integers without a sign.
+inline Expr codes_of(const Expr& floats) {
+  const Tensor& data = floats.as<Constant>()->data;
+  return constant(Tensor::view(data.shape(), DType::uint(data.dtype().bits), data.raw(), data.owner()), floats.span());
+}
+
 }  // namespace relaxc

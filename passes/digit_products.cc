@@ -61,6 +61,19 @@ PrimFuncRef words_program(const ConstantColumns& numbers, int64_t offset, const 
   return b.finish({words});
 }
 
+constexpr int64_t kMostFloat4 = 12;  // twice the largest number of float4_e2m1fn
+
+// Returns kMostFloat4 plus twice the number of a code of float4_e2m1fn, whose magnitudes doubled are 0, 1, 2, 3, 4, 6,
+// 8 and 12: the largest of m, 2 m - 4 and 4 m - 16 for the code m.
+Expr doubled_float4(const Expr& code) {
+  auto byte = [](int64_t value) { return int_imm(value, kInt8); };
+  const Expr m = of(BinaryOp::kBitAnd, cast_to(code, kInt8), byte(7)), twice = m + m;
+  const Expr magnitude = max(max(m, twice - byte(4)), twice + twice - byte(16));
+  const Expr number =
+      if_then_else(code < int_imm(8, kUInt8), byte(kMostFloat4) + magnitude, byte(kMostFloat4) - magnitude);
+  return cast_to(number, kUInt8);
+}
+
 // Returns the program that puts scales or zero points, to which `offset` is added, into tiles.
 PrimFuncRef parameters_program(const ConstantColumns& parameters, DType dtype, int64_t offset,
                                const DigitOperand& matrix) {
@@ -70,9 +83,9 @@ PrimFuncRef parameters_program(const ConstantColumns& parameters, DType dtype, i
   const std::vector<Expr> shape = int_imms({num_tiles(matrix), parameters.rows(), matrix.vectors, matrix.lanes});
   Buffer tiles = b.compute("tiles", dtype, shape, [&](Axes i) {
     const Expr column = column_of(matrix, i[0], i[2], i[3]);
-    Expr value = parameters.at(given, i[1], column);
+    Expr value = parameters.at(given, i[1], min(column, int_imm(matrix.width - 1)));  // formats of 8 bits may lack 0
     if (dtype.is_integral()) value = cast_to(value, kInt32) + integer(offset);
-    return if_then_else(column < int_imm(matrix.width), cast_to(value, dtype), zero(dtype));
+    return cast_to(value, dtype);
   });
   return b.finish({tiles});
 }
@@ -206,7 +219,9 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
     numbers = b.compute("numbers", kUInt8, {tiles, groups, num_vectors, num_lanes, int_imm(kGroup)}, [&](Axes i) {
       const Expr shift = cast_to(floor_mod(i[1], per_byte) * bits, kUInt8);
       const Expr byte = load(bytes, {i[0], floor_div(i[1], per_byte), i[2], i[3], i[4]});
-      return of(BinaryOp::kBitAnd, of(BinaryOp::kShiftRight, byte, shift), int_imm((1 << bits) - 1, kUInt8));
+      const Expr number =
+          of(BinaryOp::kBitAnd, of(BinaryOp::kShiftRight, byte, shift), int_imm((1 << bits) - 1, kUInt8));
+      return are_float4 ? doubled_float4(number) : number;
     });
   }
   Buffer parts = b.reduce(
@@ -233,6 +248,7 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
         const Expr zero_number = zeros ? cast_to(parameter(*zeros, i, r[0]), kFloat32)
                                        : float_imm(static_cast<double>(zero_point), kFloat32);
         if (zeros || zero_point != 0) sum = sum - zero_number * load(left.totals, {i[0], r[0]});
+        if (are_float4) sum = sum * float_imm(0.5, kFloat32);
         return sum * (load(left.steps, {i[0], r[0]}) * cast_to(parameter(scale, i, r[0]), kFloat32));
       });
   std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
@@ -251,8 +267,10 @@ bool fits_digits(const QuantizedOperand& matrix, const std::vector<Expr>& x_shap
                  ActivationDigits activations, const PassContext& context) {
   const DotForm* form = find_dot_form(kInt8, kUInt8, kInt32, context.target);
   const bool are_floats = matrix.dtype == kFloat32 && x_dtype == kFloat32 && result == kFloat32;
-  const int64_t bits = tensor_dtype(matrix.numbers.type())->bits;
-  if (!form || form->group != kGroup || !are_floats || chunk_of(matrix) % (kGroup * (8 / bits)) != 0 ||
+  const DType numbers = *tensor_dtype(matrix.numbers.type());
+  const bool are_bytes = numbers.is_integral() || numbers.code == DTypeCode::kFloat4E2M1FN;
+  if (!form || form->group != kGroup || !are_bytes || !are_floats ||
+      chunk_of(matrix) % (kGroup * (8 / numbers.bits)) != 0 ||
       (matrix.block < matrix.depth && matrix.block % chunk_of(matrix) != 0))
     return false;
   return activations == ActivationDigits::kInt8 || !has_many_rows(x_shape);
@@ -271,17 +289,20 @@ DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits acti
                        .digits = activations == ActivationDigits::kInt8 ? 1 : kFloatDigits,
                        .words = matrix.numbers,
                        .scales = matrix.scale,
-                       .zero_points = {}};
+                       .zero_points = {},
+                       .are_float4 = narrow.is_float()};
   while (operand.vectors < kMostVectors && ceil_div(matrix.width, operand.lanes) % (2 * operand.vectors) == 0)
     operand.vectors *= 2;
-  const ConstantColumns numbers{matrix.numbers, matrix.is_transposed}, scale{matrix.scale, matrix.is_transposed},
-      zero{matrix.zero_point, matrix.is_transposed};
-  operand.words = packed(words_program(numbers, offset, operand), matrix.numbers, context);
+  const ConstantColumns numbers{narrow.is_float() ? codes_of(matrix.numbers) : matrix.numbers, matrix.is_transposed},
+      scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
+  operand.words = packed(words_program(numbers, offset, operand), numbers.tensor, context);
   if (scale.size() > 1) {
     const DType dtype = dtype_of_scales(matrix.scale.as<Constant>()->data, context.target);
     operand.scales = packed(parameters_program(scale, dtype, 0, operand), matrix.scale, context);
   }
-  if (std::optional<int64_t> all = zero.only_number()) {
+  if (narrow.is_float()) {
+    operand.zero_point = kMostFloat4;
+  } else if (std::optional<int64_t> all = zero.only_number()) {
     operand.zero_point = *all + offset;
   } else {
     operand.zero_points = packed(parameters_program(zero, kUInt8, offset, operand), matrix.zero_point, context);

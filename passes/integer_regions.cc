@@ -129,7 +129,9 @@ class IntegerRegions final : public GraphRewriter {
     const Call* call = call_of(value, ops::kDequantize);
     if (!call || tensor_dtype(value.type()) != kFloat32 || !known_shape(call->args[0].type())) return std::nullopt;
     const auto attrs = read_attrs<DequantizeAttrs>(call->attrs);
-    if (attrs.block_size > 0) return std::nullopt;  // a product unpacks them (pack_quantized)
+    const std::optional<DType> numbers = tensor_dtype(call->args[0].type());
+    // A product unpacks blocks and floats of few bits (pack_quantized).
+    if (attrs.block_size > 0 || !numbers || !numbers->is_integral()) return std::nullopt;
     const int64_t rank = known_rank(call->args[0].type()), axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
     return QuantizedValue{call->args[0], call->args[1], call->args[2], axis};
   }

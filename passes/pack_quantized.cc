@@ -1,12 +1,13 @@
 // Expects: operators on leaves, constants folded. Guarantees: a product with a constant matrix of 2, 4 or 8 bits
-// (quantized_products.h) is a call_tir that reads the numbers as they are in memory, in panels of words of 16 bits, and
-// computes (number - zero point) * scale where it needs an element. tir/rules/contraction.cc unpacks them in registers,
-// so that a single row takes as long as reading the matrix, or once for all rows.
+// (quantized_products.h) whose numbers are finite is a call_tir that reads the numbers as they are in memory, in panels
+// of words of 16 bits, and computes (number - zero point) * scale where it needs an element. tir/rules/contraction.cc
+// unpacks them in registers, so that a single row takes as long as reading the matrix, or once for all rows.
 //
 // A word holds the numbers of one row of the matrix that lie a vector apart, so that one shift-free instruction unpacks
 // a vector: for vectors of 16 lanes and 4 bits, word [p, k, l] has in bits 4 j the number of row k and column
-// 64 p + 16 j + l.
+// 64 p + 16 j + l. Floats of 4 and 8 bits lie there by their codes.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "ir/op_names.h"
@@ -40,25 +41,25 @@ struct WordPanels {
   std::vector<Expr> shape(int64_t depth, int64_t width) const {
     return int_imms({ceil_div(width, columns()), depth, lanes});
   }
-  // Returns the bits by which the number of the column is shifted, as int32.
-  Expr shift(const Expr& column) const {
-    Expr position = simplify(floor_div(floor_mod(column, columns()), lanes) * bits);
-    return cast_to(position, kInt32);
-  }
+  // Returns the bits by which the number of the column is shifted.
+  Expr position(const Expr& column) const { return simplify(floor_div(floor_mod(column, columns()), lanes) * bits); }
   // Returns the float32 2^(23 - shift) + number. The bits of the number, where they are in the word, are those of the
   // mantissa of a float with this exponent, so that neither a shift nor a conversion is needed; the difference of two
   // is exact.
   Expr biased(const Expr& word, const Expr& column) const {
     constexpr int64_t kMantissaBits = 23, kBias = 127;
     auto of = [](BinaryOp op, const Expr& a, const Expr& b) { return binary(op, a, b); };
-    const Expr at = shift(column), mask = int_imm((1 << bits) - 1, kInt32);
+    const Expr at = cast_to(position(column), kInt32), mask = int_imm((1 << bits) - 1, kInt32);
     const Expr number = of(BinaryOp::kBitAnd, cast_to(word, kInt32), of(BinaryOp::kShiftLeft, mask, at));
     const Expr exponent = int_imm((kBias + kMantissaBits) << kMantissaBits, kInt32) -
                           of(BinaryOp::kShiftLeft, at, int_imm(kMantissaBits, kInt32));
     return intrinsic(ops::kReinterpret, {of(BinaryOp::kBitOr, number, exponent)}, kFloat32);
   }
+  Expr word_at(const Buffer& words, const Expr& row, const Expr& column) const {
+    return load(words, {floor_div(column, columns()), row, floor_mod(column, lanes)});
+  }
   Expr biased(const Buffer& words, const Expr& row, const Expr& column) const {
-    return biased(load(words, {floor_div(column, columns()), row, floor_mod(column, lanes)}), column);
+    return biased(word_at(words, row, column), column);
   }
   // Returns the word all of whose numbers are this one.
   Expr word_of(int64_t number) const {
@@ -67,6 +68,37 @@ struct WordPanels {
     return int_imm(word, kWord);
   }
 };
+
+// How codes of floats become numbers: their sign, exponent and mantissa move to where a float16 has them, which
+// processors convert. That number is theirs, divided by a power of two because of the other bias, which the scale makes
+// good.
+struct FloatCodes {
+  SmallFloat format;
+
+  static constexpr int kHalfMantissa = 10, kHalfBias = 15;
+  double unit() const { return std::ldexp(1, kHalfBias - format.bias); }
+  // Returns the number that the word has in the column, divided by the unit.
+  Expr number(const Expr& word, const Expr& column, const WordPanels& panels) const {
+    constexpr DType kBits = DType::int_(16);
+    const int kept = 15 - (format.bits - 1) - (kHalfMantissa - format.mantissa);  // bits that move to the right
+    const int64_t mask = (int64_t{1} << 15) | (int64_t{format.all()} << (kHalfMantissa - format.mantissa));
+    auto of = [](BinaryOp op, const Expr& a, const Expr& b) { return binary(op, a, b); };
+    const Expr to_top = cast_to(simplify(int_imm(kWord.bits - format.bits) - panels.position(column)), kBits);
+    const Expr at_top = of(BinaryOp::kShiftLeft, cast_to(word, kBits), to_top);
+    const Expr moved = kept == 0 ? at_top : of(BinaryOp::kShiftRight, at_top, int_imm(kept, kBits));
+    const Expr half = of(BinaryOp::kBitAnd, moved, int_imm(mask - (int64_t{1} << 16), kBits));
+    return cast_to(intrinsic(ops::kReinterpret, {half}, DType::float_(16)), kFloat32);
+  }
+};
+
+// Returns whether all elements are finite, and stay so when they are multiplied by the factor.
+bool are_finite(const Expr& floats, double factor) {
+  const Tensor& data = floats.as<Constant>()->data;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    if (!(std::abs(data.as_double(i)) * factor <= largest_of(kFloat32))) return false;
+  }
+  return true;
+}
 
 // Returns the program that puts a matrix [depth, width] of narrow numbers into words.
 PrimFuncRef words_program(const ConstantColumns& matrix, int64_t width, const WordPanels& panels) {
@@ -94,7 +126,7 @@ PrimFuncRef scales_program(const ConstantColumns& scale, int64_t width, const Wo
   const int64_t columns = panels.columns();
   Buffer packed = b.compute("panels", dtype, int_imms({ceil_div(width, columns), scale.rows(), columns}), [&](Axes i) {
     const Expr column = simplify(i[0] * columns + i[2]);
-    return if_then_else(column < int_imm(width), scale.at(scales, i[1], column), zero(dtype));
+    return scale.at(scales, i[1], min(column, int_imm(width - 1)));  // formats of 8 bits may lack 0
   });
   return b.finish({packed});
 }
@@ -107,6 +139,7 @@ struct PackedOperand {
   Expr scales;                      // in panels [panel, block, column], or one number
   std::optional<Expr> zero_points;  // words, or none where all are `zero_point`
   int64_t zero_point = 0;
+  std::optional<FloatCodes> codes = {};  // of floats, without zero points
 
   std::vector<Expr> tensors(const Expr& x) const {
     std::vector<Expr> result = {x, words, scales};
@@ -148,14 +181,20 @@ struct PackedOperand {
       auto block_in = [&](const Buffer& parameter) {
         return is_int(buffer_type(parameter).shape[1], 1) ? int_imm(0) : floor_div(i[0], matrix.block);
       };
-      const Expr zero =
-          zeros ? panels.biased(*zeros, block_in(*zeros), i[1]) : panels.biased(panels.word_of(zero_point), i[1]);
+      auto integer = [&] {
+        const Expr zero =
+            zeros ? panels.biased(*zeros, block_in(*zeros), i[1]) : panels.biased(panels.word_of(zero_point), i[1]);
+        return panels.biased(numbers, i[0], i[1]) - zero;
+      };
+      const Expr number = codes ? codes->number(panels.word_at(numbers, i[0], i[1]), i[1], panels) : integer();
       const std::vector<Expr>& scale_dims = buffer_type(scale).shape;
       const Expr step =
           scale_dims.size() < 3
               ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
               : load(scale, {floor_div(i[1], panels.columns()), block_in(scale), floor_mod(i[1], panels.columns())});
-      const Expr real = (panels.biased(numbers, i[0], i[1]) - zero) * cast_to(step, kFloat32);
+      Expr factor = cast_to(step, kFloat32);
+      if (codes && codes->unit() != 1) factor = factor * float_imm(codes->unit(), kFloat32);
+      const Expr real = number * factor;
       return cast_to(saturated(real, matrix.dtype), kFloat32);
     });
     b.annotate(annotation<"unpacked_columns">(), panels.columns());
@@ -180,6 +219,7 @@ class QuantizedPacker final : public GraphRewriter {
     for (const Expr& part : {matrix->numbers, matrix->scale, matrix->zero_point}) {
       if (!part.is<Constant>()) return std::nullopt;
     }
+    if (tensor_dtype(matrix->numbers.type())->is_float() && !can_move_codes(*matrix)) return std::nullopt;
     const Expr& x = matmul->args[0];
     const std::vector<Expr>& shape = *known_shape(x.type());
     const DType x_dtype = *tensor_dtype(x.type()), result = *tensor_dtype(binding.value.type());
@@ -206,6 +246,16 @@ class QuantizedPacker final : public GraphRewriter {
     return &digits_.at(key);
   }
 
+  // Returns whether a float16 with the codes of the matrix, times its unit and the scale, is the number.
+  static bool can_move_codes(const QuantizedOperand& matrix) {
+    const FloatCodes codes{small_float(*tensor_dtype(matrix.numbers.type()))};
+    const Tensor& zero_points = matrix.zero_point.as<Constant>()->data;
+    for (int64_t i = 0; i < zero_points.size(); ++i) {
+      if (zero_points.as_double(i) != 0) return false;
+    }
+    return are_finite(matrix.numbers, 1) && are_finite(matrix.scale, codes.unit());
+  }
+
   PackedOperand packed(const QuantizedOperand& matrix) const {
     const DType dtype = *tensor_dtype(matrix.numbers.type());
     const WordPanels panels{dtype.bits, context_.target.vector_lanes(kFloat32.bits),
@@ -215,14 +265,17 @@ class QuantizedPacker final : public GraphRewriter {
       Type type = tensor_type(panels.shape(numbers.rows(), matrix.width), kWord);
       return computed(words_program(numbers, matrix.width, panels), tensor, type, context_);
     };
-    PackedOperand result{matrix, panels, in_words(matrix.numbers), matrix.scale, {}};
+    PackedOperand result{
+        matrix, panels, in_words(dtype.is_float() ? codes_of(matrix.numbers) : matrix.numbers), matrix.scale, {}};
     const ConstantColumns scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
     if (scale.tensor.as<Constant>()->data.size() > 1) {
       PrimFuncRef program = scales_program(scale, matrix.width, panels);
       const BufferType& type = buffer_type(program->params.back());
       result.scales = computed(program, scale.tensor, tensor_type(type.shape, type.dtype), context_);
     }
-    if (std::optional<int64_t> all = zero.only_number()) {
+    if (dtype.is_float()) {
+      result.codes = FloatCodes{small_float(dtype)};
+    } else if (std::optional<int64_t> all = zero.only_number()) {
       result.zero_point = *all;
     } else {
       result.zero_points = in_words(matrix.zero_point);

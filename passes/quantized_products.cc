@@ -11,7 +11,9 @@ namespace relaxc {
 namespace {
 
 bool is_number_of_few_bits(DType dtype) {
-  return dtype.is_integral() && (dtype.bits == 2 || dtype.bits == 4 || dtype.bits == 8);
+  constexpr DTypeCode kFloats[] = {DTypeCode::kFloat4E2M1FN, DTypeCode::kFloat8E4M3FN, DTypeCode::kFloat8E5M2};
+  return std::ranges::count(kFloats, dtype.code) > 0 ||
+         (dtype.is_integral() && (dtype.bits == 2 || dtype.bits == 4 || dtype.bits == 8));
 }
 
 // Returns whether each column, or each block of it, has a parameter, or all columns have the same one.
@@ -33,8 +35,8 @@ std::optional<QuantizedOperand> operand_of(const Call& dequantize, const Type& t
   const int64_t depth_axis = is_transposed ? 1 : 0;
   if (!shape || shape->size() != 2 || std::ranges::count(*shape, 0) > 0 || !narrow || !wide || zero != narrow)
     return std::nullopt;
-  const bool are_floats = wide->is_float() && wide->bits >= 16 && wide->bits <= 32 && attrs.out_dtype.bits >= 16 &&
-                          attrs.out_dtype.bits <= 32;
+  const bool are_floats =
+      wide->is_float() && wide->bits <= 32 && attrs.out_dtype.bits >= 16 && attrs.out_dtype.bits <= 32;
   if (!is_number_of_few_bits(*narrow) || !are_floats || !is_parameter_of_columns(scale.type(), attrs, depth_axis) ||
       !is_parameter_of_columns(zero_point.type(), attrs, depth_axis))
     return std::nullopt;

@@ -1,6 +1,6 @@
 // Products of floats with a constant matrix of few bits: matmul(x, dequantize(numbers, scale, zero_point)), perhaps
-// with permute_dims between. Such a matrix stays as it is in memory, and the product makes its elements real as it
-// reads them (pack_quantized.cc).
+// with permute_dims between. The numbers are integers of 2, 4 or 8 bits, or floats of 4 or 8. Such a matrix stays as it
+// is in memory, and the product makes its elements real as it reads them (pack_quantized.cc).
 #pragma once
 #include "passes/graph_rewriter.h"
 

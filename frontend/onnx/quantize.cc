@@ -102,6 +102,8 @@ DType output_dtype(Node& n, DType otherwise) {
   return n.attr_int("output_dtype", 0) != 0 ? n.attr_dtype("output_dtype", otherwise) : otherwise;
 }
 
+// Returns whether relax.dequantize takes the numbers: integers, and floats of 8 bits and less.
+bool has_few_bits(DType dtype) { return (dtype.is_integral() && dtype.bits <= 8) || dtype.is_small_float(); }
 // Returns whether relax.quantize and relax.dequantize convert between the dtypes as ONNX does. Their scales and zero
 // points are those of a whole tensor or of an axis.
 bool has_operator(Node& n, const Expr& real, DType numbers) {
@@ -156,13 +158,14 @@ Expr dequantize_linear(Node& n) {
   if (!dtype.is_float() || dtype.is_small_float())
     n.fail("the result is {}, expected float16, bfloat16, float32 or float64; set output_dtype", to_string(dtype));
   const int64_t block_size = n.attr_int("block_size", 0);
-  if (block_size > 0 && n.dtype(0).is_integral() && n.dtype(0).bits <= 8 && dtype.bits <= 32) {
+  if (block_size > 0 && has_few_bits(n.dtype(0)) && dtype.bits <= 32) {
     Expr zero = n.has(2) ? n.tensor(2) : n.op("zeros", {shape_expr({})}, FillAttrs{n.dtype(0)});
     return n.op("dequantize", {n.tensor(0), n.tensor(1), zero},
                 DequantizeAttrs{n.axis(n.attr_int("axis", 1), n.rank(0)), dtype, block_size});
   }
   Expr x = n.tensor(0);
-  if (block_size == 0 && dtype == kFloat32 && n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))
+  if (block_size == 0 && dtype == kFloat32 &&
+      (n.dtype(0).is_small_float() || (n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))))
     return n.op("dequantize", {x, vector_parameter(n, 1), vector_zero_point(n, 2, n.dtype(0))},
                 DequantizeAttrs{n.attr_int("axis", 1), dtype});
   Expr scale = n.cast(parameter(n, 1), kFloat32);

@@ -3,8 +3,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "codegen/compile.h"
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "tests/frontend/onnx_model.h"
 #include "tests/process.h"
 #include "tests/vm/programs.h"
 
@@ -91,4 +93,37 @@ TEST_CASE("packed data of a wrong length is refused", "[frontend]") {
   CHECK_THROWS_WITH(read(tensor_proto(kInt4, 4, "\x12")), Catch::Contains("1 bytes of data, expected 2 for int4[4]"));
   CHECK_THROWS_WITH(read(tensor_proto(kUInt2, 9, "\x12\x34")), Catch::Contains("expected 3 for uint2[9]"));
   CHECK_THROWS_WITH(read(tensor_proto(27, 1, "\x12")), Catch::Contains("element type 27 is unknown"));
+}
+
+TEST_CASE("weights and tables of floats of few bits stay so in the artifact", "[frontend]") {
+  for (const auto& [name, scale_name] : {std::pair("float4_e2m1fn", "float8_e8m0fnu"), {"float8_e4m3fn", "float32"}}) {
+    const DType narrow = *parse_dtype(name);
+    test::OnnxModel model(25);
+    Tensor weight = Tensor::empty({256, 64}, narrow), scale = Tensor::empty({8, 64}, *parse_dtype(scale_name));
+    for (int64_t i = 0; i < weight.size(); ++i) weight.set_double(i, static_cast<double>(i % 13 - 6) / 2);
+    for (int64_t i = 0; i < scale.size(); ++i) scale.set_double(i, i % 2 ? 0.5 : 2);
+    model.constant("w", weight).constant("s", scale).input("x", kFloat32, "n,256").input("ids", kInt64, "k");
+    model.output("y").output("rows");
+    onnx::NodeProto& real = model.node("DequantizeLinear", "w s", "real");
+    test::set_int(test::set_int(test::set_int(real, "axis", 0), "block_size", 32), "output_dtype", 1);
+    model.node("MatMul", "x real", "y");
+    test::set_int(model.node("Gather", "real ids", "rows"), "axis", 1);
+    CompileSettings settings;
+    const CompiledModule compiled = compile(model.import(settings), settings);
+    int64_t stored = 0;
+    for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
+    CHECK(stored <= 2 * (weight.bytes() + scale.bytes()) + 64);  // for the product and for the rows
+
+    Tensor x = Tensor::empty({256, 256}, kFloat32), ids = Tensor::of<int64_t>({2}, kInt64, {63, 5});
+    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, i % 257 == 0);
+    const std::vector<Tensor> results = Session(compiled.load()).run(std::vector<Tensor>{x, ids});
+    int wrong = 0;
+    for (int64_t i = 0; i < weight.size(); ++i) {
+      const int64_t row = i / 64, column = i % 64;
+      const double number = weight.as_double(i) * scale.as_double(row / 32 * 64 + column);
+      wrong += results[0].as_double(i) != number;
+      if (column == 5) wrong += results[1].as_double(2 * row + 1) != number;
+    }
+    CHECK(wrong == 0);
+  }
 }

@@ -19,6 +19,7 @@ struct QuantizedProduct {
   const char* dtype;
   int64_t depth, width, block;
   bool is_transposed;
+  const char* scale_dtype = "float32";
 
   Shape matrix(int64_t rows) const { return is_transposed ? Shape{width, rows} : Shape{rows, width}; }
   Shape parameters() const { return matrix(ceil_div(depth, block)); }
@@ -27,9 +28,17 @@ struct QuantizedProduct {
     Tensor numbers = Tensor::empty(matrix(depth), narrow()), zeros = Tensor::empty(parameters(), narrow());
     std::fill_n(static_cast<uint8_t*>(numbers.raw()), numbers.bytes(), uint8_t{0});
     std::fill_n(static_cast<uint8_t*>(zeros.raw()), zeros.bytes(), uint8_t{0});
-    for (int64_t i = 0; i < numbers.size(); ++i) numbers.set_int(i, i * 7 + i / 5);
-    for (int64_t i = 0; i < zeros.size(); ++i) zeros.set_int(i, i * 3 + 1);
-    return {numbers, values(parameters()), zeros};
+    for (int64_t i = 0; i < numbers.size(); ++i) {
+      const int64_t number = i * 7 + i / 5;
+      narrow().is_float() ? numbers.set_double(i, static_cast<double>(number % 13 - 6) / 2)
+                          : numbers.set_int(i, number);
+    }
+    for (int64_t i = 0; i < zeros.size() && !narrow().is_float(); ++i) zeros.set_int(i, i * 3 + 1);
+    Tensor scales = Tensor::empty(parameters(), *parse_dtype(scale_dtype));
+    const Tensor wide = values(parameters());
+    for (int64_t i = 0; i < scales.size(); ++i)
+      scales.set_double(i, scales.dtype() == kFloat32 ? wide.as_double(i) : std::ldexp(1, static_cast<int>(i % 5) - 2));
+    return {numbers, scales, zeros};
   }
   // Returns the module of x[rows, depth] times the matrix, and of an epilogue.
   IRModule module(const std::string& rows) const {
@@ -41,12 +50,12 @@ struct QuantizedProduct {
 @R.function
 def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
     with R.dataflow():
-        w = R.dequantize(q, s, z, axis={}, block_size={})
+        w = R.dequantize(q, s, z, axis={}, block_size={}, out_dtype="float32")
         y = R.nn.relu(R.matmul(x, {}))
         R.output(y)
     return y
 )",
-        rows, depth, type(matrix(depth), dtype), type(parameters(), "float32"), type(parameters(), dtype),
+        rows, depth, type(matrix(depth), dtype), type(parameters(), scale_dtype), type(parameters(), dtype),
         is_transposed ? 1 : 0, block, is_transposed ? "R.permute_dims(w)" : "w");
     Diagnostics diagnostics;
     IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
@@ -96,7 +105,11 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
       GENERATE(QuantizedProduct{"uint4", 64, 128, 32, false}, QuantizedProduct{"int4", 96, 65, 32, true},
                QuantizedProduct{"uint4", 37, 3, 16, true}, QuantizedProduct{"int8", 64, 64, 64, false},
                QuantizedProduct{"uint8", 50, 31, 32, true}, QuantizedProduct{"uint2", 48, 200, 16, true},
-               QuantizedProduct{"int2", 33, 17, 8, false});
+               QuantizedProduct{"int2", 33, 17, 8, false}, QuantizedProduct{"float8_e4m3fn", 64, 33, 64, false},
+               QuantizedProduct{"float8_e5m2", 37, 40, 16, true},
+               QuantizedProduct{"float4_e2m1fn", 64, 70, 32, true, "float8_e8m0fnu"},
+               QuantizedProduct{"float4_e2m1fn", 48, 128, 16, false, "float8_e4m3fn"},
+               QuantizedProduct{"float4_e2m1fn", 70, 31, 70, true});
   CAPTURE(product.dtype, product.depth, product.width);
   // In the interpreter targets have the instructions that this machine may lack.
   for (auto [target, passes] : {std::pair("host", "default"),
@@ -116,6 +129,69 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
       CHECK(product.wrong(inputs[0], Session(fixed).run(inputs).at(0)) == 0);
     }
   }
+}
+
+TEST_CASE("floats of few bits are what their codes say", "[passes]") {
+  for (const char* dtype : {"float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"}) {
+    CAPTURE(dtype);
+    const DType narrow = *parse_dtype(dtype);
+    const int64_t count = int64_t{1} << narrow.bits;
+    Tensor codes = Tensor::empty({count, 3}, narrow);
+    std::fill_n(static_cast<uint8_t*>(codes.raw()), codes.bytes(), uint8_t{0});
+    for (int64_t i = 0; i < codes.size(); ++i) {
+      const double value = float_from_bits(static_cast<uint16_t>(i / 3), narrow);
+      codes.set_double(i, std::isfinite(value) ? value : 1);
+    }
+    const std::string text = fmt::format(R"(
+@R.function
+def main(x: R.Tensor(("m", {0}), "float32"), q: R.Tensor(({0}, 3), "{1}"), s: R.Tensor((1, 3), "float8_e8m0fnu"), z: R.Tensor((), "{1}")):
+    with R.dataflow():
+        y = R.matmul(x, R.dequantize(q, s, z, axis=0, block_size={0}, out_dtype="float32"))
+        R.output(y)
+    return y
+)",
+                                         count, dtype);
+    Tensor scales = Tensor::empty({1, 3}, *parse_dtype("float8_e8m0fnu"));
+    for (int64_t i = 0; i < 3; ++i) scales.set_double(i, std::ldexp(1, static_cast<int>(40 * i) - 40));
+    Tensor zero = Tensor::empty({}, narrow), x = Tensor::empty({count, count}, kFloat32);
+    static_cast<uint8_t*>(zero.raw())[0] = 0;
+    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, i % (count + 1) == 0);
+    for (const char* target : {"host", "x86-64"}) {
+      Diagnostics diagnostics;
+      CompileSettings settings;
+      settings.target = target;
+      const CompiledModule compiled = compile(
+          with_constants(parse_module(text, "codes.py", op_table(), diagnostics), {codes, scales, zero}), settings);
+      int64_t stored = 0;
+      for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
+      CHECK(stored < count * 64 * narrow.bits / 8 + 1024);  // a panel has up to 64 columns
+      const Tensor y = Session(compiled.load()).run(std::vector<Tensor>{x}).at(0);
+      int wrong = 0;
+      for (int64_t i = 0; i < y.size(); ++i) wrong += y.as_double(i) != codes.as_double(i) * scales.as_double(i % 3);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("numbers that are not finite are not packed, and stay in the result", "[passes]") {
+  Tensor codes = Tensor::empty({2, 2}, *parse_dtype("float8_e4m3fn"));
+  for (int64_t i = 0; i < 4; ++i) codes.set_double(i, i == 1 ? std::nan("") : 2);
+  const char* text = R"(
+@R.function
+def main(x: R.Tensor((1, 2), "float32"), q: R.Tensor((2, 2), "float8_e4m3fn"), z: R.Tensor((), "float8_e4m3fn")):
+    with R.dataflow():
+        y = R.matmul(x, R.dequantize(q, R.const(0.5, "float32"), z))
+        R.output(y)
+    return y
+)";
+  Diagnostics diagnostics;
+  Tensor zero = Tensor::empty({}, codes.dtype());
+  static_cast<uint8_t*>(zero.raw())[0] = 0;
+  const Program program =
+      compile(with_constants(parse_module(text, "nan.py", op_table(), diagnostics), {codes, zero})).load();
+  const Tensor y = Session(program).run(std::vector<Tensor>{Tensor::of<float>({1, 2}, kFloat32, {1, 3})}).at(0);
+  CHECK(y.as_double(0) == 4);
+  CHECK(std::isnan(y.as_double(1)));
 }
 
 TEST_CASE("a row of any size keeps its precision, and one that is not finite has no finite result", "[passes]") {
@@ -161,7 +237,8 @@ TEST_CASE("activations are rounded to 8 bits where a schedule says so", "[passes
 TEST_CASE("matrices of few bits are stored in as few bits", "[passes]") {
   const auto product =
       GENERATE(QuantizedProduct{"uint4", 256, 256, 32, true}, QuantizedProduct{"int8", 256, 256, 256, false},
-               QuantizedProduct{"uint2", 256, 256, 64, false});
+               QuantizedProduct{"uint2", 256, 256, 64, false}, QuantizedProduct{"float8_e4m3fn", 256, 256, 256, true},
+               QuantizedProduct{"float4_e2m1fn", 256, 256, 32, false, "float8_e8m0fnu"});
   int64_t given = 0, stored = 0;
   for (const Tensor& tensor : product.operands()) given += tensor.bytes();
   const CompiledModule compiled = compile(product.module("\"m\""));
