@@ -19,10 +19,15 @@ void GenerationOptions::add_to(CLI::App& app) {
   CLI::Option* file = app.add_option("--vocabulary", vocabulary, "the file of the tokens' texts (docs/relaxc.md)")
                           ->check(CLI::ExistingFile);
   CLI::Option* as_text = app.add_option("--text", text, "the prompt as text")->needs(file)->excludes(numbers);
-  app.add_option("--prompts", prompts, "a file with a prompt in each line, as --text or --tokens take it")
-      ->check(CLI::ExistingFile)
-      ->excludes(numbers)
-      ->excludes(as_text);
+  CLI::Option* lines =
+      app.add_option("--prompts", prompts, "a file with a prompt in each line, as --text or --tokens take it")
+          ->check(CLI::ExistingFile)
+          ->excludes(numbers)
+          ->excludes(as_text);
+  app.add_option("--batch", batch, "prompts of the file that a run computes at once, where the model allows it")
+      ->needs(lines)
+      ->check(whole_number_in(1, kMostRuns))
+      ->capture_default_str();
   app.add_option("--count", count, "the number of tokens to generate")
       ->check(whole_number_in(0, kMostRuns))
       ->capture_default_str();
@@ -132,25 +137,6 @@ std::vector<vm::Value> constant_inputs(const vm::Function& function, const Decod
   return options.inputs.make(infos);
 }
 
-// Prints tokens as they come: their texts, or numbers that --tokens takes.
-class TokenPrinter {
- public:
-  explicit TokenPrinter(const std::optional<Vocabulary>& vocabulary) : vocabulary_(vocabulary) {}
-  void print(int64_t token) {
-    if (vocabulary_) {
-      print_text(vocabulary_->text(token));
-    } else {
-      print_text(fmt::format("{}{}", is_first_ ? "" : ",", token));
-    }
-    is_first_ = false;
-    vm::flush(stdout);
-  }
-
- private:
-  const std::optional<Vocabulary>& vocabulary_;
-  bool is_first_ = true;
-};
-
 std::string rate(int64_t tokens, double ms) {
   return fmt::format("{} token{} in {:.1f} ms, {:.1f} tokens/s", tokens, tokens == 1 ? "" : "s", ms,
                      static_cast<double>(tokens) * 1000 / std::max(ms, 1e-6));
@@ -162,28 +148,84 @@ struct Counts {
   double ms_of_prompts = 0, ms_of_steps = 0;
 };
 
-// Continues a text, and prints it in a line. Draws do not depend on other texts.
-void continue_text(Decoder& decoder, const std::vector<int64_t>& prompt, const std::vector<int64_t>& stops,
-                   const std::optional<Vocabulary>& vocabulary, const GenerationOptions& options, Counts& counts) {
-  Sampler sampler(options.sampler);
-  TokenPrinter printer(vocabulary);
-  const double start = now_ms();
-  std::vector<double> logits = decoder.append(prompt);
-  const double begin_of_steps = now_ms();
-  if (vocabulary) std::ranges::for_each(prompt, [&](int64_t token) { printer.print(token); });
-  for (int64_t i = 0; i < options.count; ++i) {
-    const int64_t token = sampler.choose(logits);
-    if (std::ranges::count(stops, token)) break;
-    printer.print(token);
-    if (i + 1 == options.count) break;
-    logits = decoder.append(std::span(&token, 1));
-    ++counts.made;
+// A text that is continued: its tokens as texts, or as numbers that --tokens takes. Draws do not depend on other texts.
+struct ContinuedText {
+  Sampler sampler;
+  std::string printed = {};
+  bool is_first = true, has_ended = false;
+
+  void add(int64_t token, const std::optional<Vocabulary>& vocabulary) {
+    printed += vocabulary ? vocabulary->text(token) : fmt::format("{}{}", is_first ? "" : ",", token);
+    is_first = false;
   }
-  print_text("\n");
-  vm::flush(stdout);
-  counts.read += std::ssize(prompt);
-  counts.ms_of_prompts += begin_of_steps - start;
-  counts.ms_of_steps += now_ms() - begin_of_steps;
+};
+
+// Continues texts and prints each in a line; a single one token by token.
+class Generator {
+ public:
+  Generator(Decoder& decoder, const std::vector<int64_t>& stops, const std::optional<Vocabulary>& vocabulary,
+            const GenerationOptions& options)
+      : decoder_(decoder), stops_(stops), vocabulary_(vocabulary), options_(options) {}
+
+  void run(std::span<const std::vector<int64_t>> prompts, Counts& counts) {
+    texts_.assign(prompts.size(), {Sampler(options_.sampler)});
+    const double start = now_ms();
+    std::vector<std::vector<double>> logits = decoder_.append(prompts);
+    const double begin_of_steps = now_ms();
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      if (vocabulary_) std::ranges::for_each(prompts[i], [&](int64_t token) { texts_[i].add(token, vocabulary_); });
+      counts.read += std::ssize(prompts[i]);
+    }
+    for (int64_t i = 0; i < options_.count; ++i) {
+      const std::vector<std::vector<int64_t>> chosen = next_tokens(logits);
+      print_single();
+      const auto going = std::ranges::count(texts_, false, &ContinuedText::has_ended);
+      if (going == 0 || i + 1 == options_.count) break;
+      logits = decoder_.append(chosen);
+      counts.made += going;
+    }
+    counts.ms_of_prompts += begin_of_steps - start;
+    counts.ms_of_steps += now_ms() - begin_of_steps;
+    for (const ContinuedText& text : texts_) print_text(text.printed + "\n");
+    vm::flush(stdout);
+  }
+
+ private:
+  // Returns the next token of each text that goes on.
+  std::vector<std::vector<int64_t>> next_tokens(const std::vector<std::vector<double>>& logits) {
+    std::vector<std::vector<int64_t>> result(texts_.size());
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      ContinuedText& text = texts_[i];
+      if (text.has_ended) continue;
+      const int64_t token = text.sampler.choose(logits[i]);
+      text.has_ended = std::ranges::count(stops_, token) > 0;
+      if (text.has_ended) continue;
+      text.add(token, vocabulary_);
+      result[i] = {token};
+    }
+    return result;
+  }
+  void print_single() {
+    if (texts_.size() > 1) return;
+    print_text(std::exchange(texts_[0].printed, ""));
+    vm::flush(stdout);
+  }
+
+  Decoder& decoder_;
+  const std::vector<int64_t>& stops_;
+  const std::optional<Vocabulary>& vocabulary_;
+  const GenerationOptions& options_;
+  std::vector<ContinuedText> texts_;
+};
+
+// Returns the number of prompts that a run computes, and says why it is one, where more were possible.
+int64_t prompts_at_once(const vm::Function& function, const DecoderRoles& roles, int64_t count, int64_t batch) {
+  if (count == 1 || batch == 1) return 1;
+  const std::string why = why_one_by_one(function, roles);
+  if (why.empty()) return std::min(count, batch);
+  print_note("note: the prompts are continued one after another, since the model cannot take them as a batch: {}\n",
+             why);
+  return 1;
 }
 
 }  // namespace
@@ -203,10 +245,12 @@ void generate(const Program& program, const vm::Function& function, const Genera
   expect_all_in_range(stops);
   if (!empty.has_cache())
     print_note("note: the model has no cache (past_key_values and present), so each step runs the whole text again\n");
+  const auto at_once = static_cast<size_t>(prompts_at_once(function, roles, std::ssize(prompts), options.batch));
   Counts counts;
-  for (const std::vector<int64_t>& prompt : prompts) {
-    Decoder decoder(session, function, roles, others);
-    continue_text(decoder, prompt, stops, vocabulary, options, counts);
+  for (size_t i = 0; i < prompts.size(); i += at_once) {
+    const auto batch = std::span(prompts).subspan(i, std::min(at_once, prompts.size() - i));
+    Decoder decoder(session, function, roles, others, std::ssize(batch));
+    Generator(decoder, stops, vocabulary, options).run(batch, counts);
   }
   print_note("prompt: {}\n", rate(counts.read, counts.ms_of_prompts));
   if (counts.made > 0) print_note("steps: {}\n", rate(counts.made, counts.ms_of_steps));

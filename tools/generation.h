@@ -15,7 +15,7 @@ struct GenerationOptions {
   std::vector<std::string> prompt;  // numbers
   std::string text, vocabulary;     // the prompt as text; a file
   std::string prompts;              // a file with a prompt in each line
-  int64_t count = 32;
+  int64_t count = 32, batch = 8;    // tokens of each text; prompts at once
   SamplerOptions sampler;
   std::vector<std::string> stops, caches;
   InputOptions inputs;  // of an encoder

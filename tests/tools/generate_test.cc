@@ -85,13 +85,49 @@ TEST_CASE("several prompts are continued as each is alone", "[tools]") {
   std::vector<std::string> command = {"generate",  it.in_place, "--vocabulary", kVocabulary,
                                       "--prompts", file,        "--count",      "12"};
   command.insert(command.end(), sampled.begin(), sampled.end());
-  CHECK(run_relaxc(command).out == expected);
+  for (const char* batch : {"1", "2", "8"}) {
+    INFO(batch);
+    std::vector<std::string> batched = command;
+    batched.insert(batched.end(), {"--batch", batch});
+    const Outcome outcome = run_relaxc(batched);
+    CHECK(outcome.out == expected);
+    CHECK(contains(outcome.err, "prompt: 21 tokens"));
+    CHECK(contains(outcome.err, "steps: 33 tokens"));
+    batched[1] = it.copied;
+    CHECK(run_relaxc(batched).out == expected);
+  }
   std::ofstream(file) << "24,33\n24,x\n";
   const Outcome wrong = run_relaxc({"generate", it.in_place, "--prompts", file});
   CHECK(contains(wrong.err, "--prompts: 'x': expected a number from 0"));
   std::ofstream(file) << "24,33\n\n";
   CHECK(contains(run_relaxc({"generate", it.in_place, "--prompts", file}).err,
                  "prompts.txt:2: a text begins with a token"));
+}
+
+TEST_CASE("a text of a batch ends at its own stop, and others go on", "[tools]") {
+  const Artifacts it;
+  const std::string file = it.folder.at("prompts.txt");
+  std::ofstream(file) << "Jack and\nMary had a\nJack and Jill\n";
+  const std::vector<std::string> command = {"generate", it.in_place, "--vocabulary", kVocabulary, "--stop",
+                                            "\\n",      "--prompts", file,           "--count",   "40"};
+  std::vector<std::string> single = command;
+  single.insert(single.end(), {"--batch", "1"});
+  const Outcome outcome = run_relaxc(command);
+  CHECK(outcome.out == "Jack and Jill went up the hill\nMary had a little lamb,\nJack and Jill went up the hill\n");
+  CHECK(outcome.out == run_relaxc(single).out);
+}
+
+TEST_CASE("a model without a mask continues prompts one after another, and says why", "[tools]") {
+  const test::Folder folder("generate_one_by_one");
+  std::ofstream(folder.at("prompts.txt")) << "1,2\n4\n";
+  const std::string model = folder.at("model.py");
+  std::ofstream(model) << successor("ids", "logits");
+  const Outcome outcome = run_relaxc({"generate", model, "--prompts", folder.at("prompts.txt"), "--count", "2"});
+  CHECK(outcome.out == "3,4\n0,1\n");
+  CHECK(contains(
+      outcome.err,
+      "the prompts are continued one after another, since the model cannot take them as a batch: it has no cache"));
+  CHECK(contains(run_relaxc({"generate", model, "--tokens", "1", "--batch", "2"}).err, "--batch requires --prompts"));
 }
 
 TEST_CASE("relaxc-run generates, as text and as numbers", "[tools]") {
