@@ -2,10 +2,10 @@
 // figures.
 //
 // usage: ort_bench model.onnx --library libonnxruntime.so.1 [--threads N] [--dim batch=1] [--input x=x.npy] [--runs N]
-//        ort_bench model.onnx --library libonnxruntime.so.1 --results DIR [--test-data DIR]
+//        ort_bench model.onnx --library libonnxruntime.so.1 --results DIR [--test-data DIR] [--plain]
 //
 // Prints one line of JSON. With --results it measures nothing: it writes output_0.npy and so on, as
-// `relaxc run --output-dir` does.
+// `relaxc run --output-dir` does. --plain: without graph optimizations, each operator as the model has it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +25,7 @@ using namespace relaxc;  // NOLINT: a program
 struct Options {
   std::string model, library, results, test_data;
   tools::InputOptions inputs;
+  bool is_plain = false;
   int threads = 1, runs = 50, warmup = 5;
   double seconds = 10;
 };
@@ -38,7 +39,8 @@ void set_inputs(bench::OrtSession& session, const Options& options) {
 }
 
 void write_results(const Options& options) {
-  bench::OrtSession session(options.library, options.model, options.threads);
+  bench::OrtSession session(options.library, options.model, options.threads,
+                            options.is_plain ? bench::OrtOptimizations::kNone : bench::OrtOptimizations::kAll);
   set_inputs(session, options);
   std::filesystem::create_directories(options.results);
   size_t index = 0;
@@ -78,6 +80,7 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", options.warmup, "runs before the timed ones");
   app.add_option("--seconds", options.seconds, "stop after that time");
   app.add_option("--results", options.results, "measure nothing, write the results to that folder (.npy)");
+  app.add_flag("--plain", options.is_plain, "no graph optimizations, with --results");
   app.add_option("--test-data", options.test_data, "folder with the inputs, input_0.pb ...");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -44,7 +44,7 @@ enum Entry : size_t {
   kReleaseTensorTypeAndShapeInfo = 99,
 };
 constexpr uint32_t kInterfaceVersion = 16;  // has all of these, in every library since 2023
-constexpr int kErrorsOnly = 3, kSequential = 0, kAllOptimizations = 99, kArenaAllocator = 1, kDefaultMemory = 0;
+constexpr int kErrorsOnly = 3, kSequential = 0, kArenaAllocator = 1, kDefaultMemory = 0;
 
 struct ApiBase {
   void* const* (*get_api)(uint32_t version);
@@ -77,7 +77,8 @@ void OrtSession::call(size_t entry, Args... args) const {
   throw RuntimeError(fmt::format("ONNX Runtime: {}", message(status)));
 }
 
-OrtSession::OrtSession(const std::string& library, const std::string& model, int threads) {
+OrtSession::OrtSession(const std::string& library, const std::string& model, int threads,
+                       OrtOptimizations optimizations) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw RuntimeError(fmt::format("cannot load ONNX Runtime: {}", dlerror()));
   auto* base = reinterpret_cast<const ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
@@ -89,7 +90,7 @@ OrtSession::OrtSession(const std::string& library, const std::string& model, int
   call(kCreateEnv, kErrorsOnly, "relaxc", &environment);
   call(kCreateSessionOptions, &options);
   call(kSetSessionExecutionMode, options, kSequential);
-  call(kSetSessionGraphOptimizationLevel, options, kAllOptimizations);
+  call(kSetSessionGraphOptimizationLevel, options, static_cast<int>(optimizations));
   call(kSetIntraOpNumThreads, options, threads);
   call(kSetInterOpNumThreads, options, 1);
   call(kCreateSession, environment, model.c_str(), options, &session_);

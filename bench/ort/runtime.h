@@ -15,11 +15,16 @@ namespace relaxc::bench {
 // An object of the library.
 using OrtHandle = void*;
 
+// The level of ONNX Runtime's graph optimizations. Some of them compute other numbers, such as products with
+// activations that are rounded to 8 bits.
+enum class OrtOptimizations : int { kNone = 0, kAll = 99 };
+
 class OrtSession {
  public:
-  // Loads a model with all graph optimizations and that many threads, which run its nodes one after the other. Throws
-  // a RuntimeError when the library or the model cannot be loaded.
-  OrtSession(const std::string& library, const std::string& model, int threads);
+  // Loads a model with that many threads, which run its nodes one after the other. Throws a RuntimeError when the
+  // library or the model cannot be loaded.
+  OrtSession(const std::string& library, const std::string& model, int threads,
+             OrtOptimizations optimizations = OrtOptimizations::kAll);
 
   const std::string& version() const { return version_; }
   // Tensors only; their symbolic dims are names.
