@@ -69,9 +69,8 @@ Expr doubled_float4(const Expr& code) {
   auto byte = [](int64_t value) { return int_imm(value, kInt8); };
   const Expr m = of(BinaryOp::kBitAnd, cast_to(code, kInt8), byte(7)), twice = m + m;
   const Expr magnitude = max(max(m, twice - byte(4)), twice + twice - byte(16));
-  const Expr number =
-      if_then_else(code < int_imm(8, kUInt8), byte(kMostFloat4) + magnitude, byte(kMostFloat4) - magnitude);
-  return cast_to(number, kUInt8);
+  const Expr is_positive = code < int_imm(8, kUInt8), middle = byte(kMostFloat4);
+  return cast_to(select(is_positive, middle + magnitude, middle - magnitude), kUInt8);
 }
 
 // Returns the program that puts scales or zero points, to which `offset` is added, into tiles.
@@ -165,6 +164,20 @@ class Activations {
   }
 };
 
+// Adds the stage of the numbers in the bytes of a matrix, each in a byte.
+Buffer unpacked_numbers(ComputeBuilder& b, const Buffer& bytes, const DigitOperand& matrix) {
+  const int64_t per_byte = numbers_per_byte(matrix);
+  const std::vector<Expr> shape =
+      int_imms({num_tiles(matrix), num_chunks(matrix) * matrix.chunk / kGroup, matrix.vectors, matrix.lanes, kGroup});
+  return b.compute("numbers", kUInt8, shape, [&](Axes i) {
+    const Expr shift = cast_to(floor_mod(i[1], per_byte) * matrix.bits, kUInt8);
+    const Expr byte = load(bytes, {i[0], floor_div(i[1], per_byte), i[2], i[3], i[4]});
+    const Expr number =
+        of(BinaryOp::kBitAnd, of(BinaryOp::kShiftRight, byte, shift), int_imm((1 << matrix.bits) - 1, kUInt8));
+    return matrix.are_float4 ? doubled_float4(number) : number;
+  });
+}
+
 // Returns the elements of the depth that have one step: a block that has a scale, or part of one.
 int64_t chunk_of(const QuantizedOperand& matrix) {
   return matrix.block < matrix.depth && matrix.block <= kMostChunk ? matrix.block : kUsualChunk;
@@ -213,17 +226,7 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
 
   const int64_t per_byte = numbers_per_byte(*this), chunks = num_chunks(*this);
   const Expr tiles = int_imm(num_tiles(*this)), num_vectors = int_imm(vectors), num_lanes = int_imm(lanes);
-  Buffer numbers = bytes;
-  if (per_byte > 1) {
-    const Expr groups = int_imm(chunks * chunk / kGroup);
-    numbers = b.compute("numbers", kUInt8, {tiles, groups, num_vectors, num_lanes, int_imm(kGroup)}, [&](Axes i) {
-      const Expr shift = cast_to(floor_mod(i[1], per_byte) * bits, kUInt8);
-      const Expr byte = load(bytes, {i[0], floor_div(i[1], per_byte), i[2], i[3], i[4]});
-      const Expr number =
-          of(BinaryOp::kBitAnd, of(BinaryOp::kShiftRight, byte, shift), int_imm((1 << bits) - 1, kUInt8));
-      return are_float4 ? doubled_float4(number) : number;
-    });
-  }
+  const Buffer numbers = per_byte > 1 ? unpacked_numbers(b, bytes, *this) : bytes;
   Buffer parts = b.reduce(
       "digit_sums", kInt32, {left.rows, int_imm(chunks), int_imm(digits), tiles, num_vectors, num_lanes},
       {int_imm(chunk)}, zero(kInt32), combine_sum, [&](Axes i, Axes r) {
