@@ -5,10 +5,10 @@
             [--relaxc build/relaxc] [--ort build/ort_bench]
 
 Exports the networks of bench/models/networks.py, lets `relaxc quantize` make each of FORMS of them, compiles all, and runs
-them on random tokens behind the keys and values that torch computes of random tokens before them. The table shows the
+them on random tokens behind the keys and values that the float32 artifact computes of random tokens before them. The table shows the
 root mean square of the difference of all outputs' worst one from torch's, relative to that of the result, of the
-batches the largest. With --ort, ONNX Runtime computes the same files on the same inputs, without graph optimizations (some
-round activations to 8 bits): "from ort" is the largest such difference between both, which says that relaxc computes
+batches the largest. With --ort, ONNX Runtime computes the same files on the same inputs, without graph optimizations (with
+int8 weights they give other numbers): "from ort" is the largest such difference between both, which says that relaxc computes
 as the file says. Needs Debian's python3-torch, python3-torchvision
 and python3-onnx.
 """
@@ -63,7 +63,7 @@ def relative_error(actual, expected):
 class Case:
     """The inputs of a run, in a folder of ONNX's test data, and torch's results."""
 
-    def __init__(self, network, model, folder, batch, past):
+    def __init__(self, a, network, model, folder, batch, past):
         self.folder = folder / f"batch_{batch}_past_{past}"
         torch.manual_seed(past)
         make = lambda length: list(network.random_inputs(
@@ -74,13 +74,23 @@ class Case:
             if past > 0:
                 before = make(past)
                 before[1 + count:] = inputs[1 + count:]  # the source stays
-                inputs[1:1 + count] = model(*before)[1:]
+                inputs[1:1 + count] = self.caches(a, network, folder / "float32.so", before, count)
             self.expected = [tensor.numpy() for tensor in model(*inputs)]
         self.folder.mkdir(parents=True, exist_ok=True)
         for role, arrays in (("input", [tensor.numpy() for tensor in inputs]), ("output", self.expected)):
             for index, array in enumerate(arrays):
                 proto = numpy_helper.from_array(numpy.ascontiguousarray(array))
                 (self.folder / f"{role}_{index}.pb").write_bytes(proto.SerializeToString())
+
+    def caches(self, a, network, artifact, inputs, count):
+        """Returns the keys and values of tokens that the float32 artifact computes."""
+        folder, flags = self.folder / "before", []
+        folder.mkdir(parents=True, exist_ok=True)
+        for index, (name, tensor) in enumerate(zip(network.inputs, inputs)):
+            numpy.save(folder / f"input_{index}.npy", tensor.numpy())
+            flags += ["--input", f"{name}={folder}/input_{index}.npy"]
+        run(a.relaxc, "run", artifact, *flags, "--output-dir", folder)
+        return [torch.from_numpy(numpy.load(folder / f"output_{index + 1}.npy")) for index in range(count)]
 
     def results(self, folder):
         return [numpy.load(folder / f"output_{index}.npy") for index in range(len(self.expected))]
@@ -114,7 +124,8 @@ def measure(a, name):
     torch.manual_seed(0)
     model = network.build(lambda: network.random_inputs({**network.measured, "batch": network.examples}))
     pasts = sorted({min(past, LONGEST.get(name, past)) for past in a.past})
-    cases = {past: [Case(network, model, folder, batch, past) for batch in a.batch] for past in pasts}
+    run(a.relaxc, "compile", folder / "model.onnx", "-o", folder / "float32.so")
+    cases = {past: [Case(a, network, model, folder, batch, past) for batch in a.batch] for past in pasts}
     del model
     columns = "".join(f"past {past} | " for past in pasts)
     print(f"\n| {name} | model MB | artifact MB | {columns}{'from ort |' if a.ort else ''}", flush=True)

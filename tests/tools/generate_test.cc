@@ -109,7 +109,7 @@ TEST_CASE("a text of a batch ends at its own stop, and others go on", "[tools]")
   const std::string file = it.folder.at("prompts.txt");
   std::ofstream(file) << "Jack and\nMary had a\nJack and Jill\n";
   const std::vector<std::string> command = {"generate", it.in_place, "--vocabulary", kVocabulary, "--stop",
-                                            "\\n",      "--prompts", file,           "--count",   "40"};
+                                            "0",        "--prompts", file,           "--count",   "40"};
   std::vector<std::string> single = command;
   single.insert(single.end(), {"--batch", "1"});
   const Outcome outcome = run_relaxc(command);
