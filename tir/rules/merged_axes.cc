@@ -1,5 +1,6 @@
 // The rows and columns of an image that a sum reads point by point, such as a convolution with a window of one element,
-// as one axis. Rows of 56 pixels are three and a half vectors; as one axis all 56 rows are 196 whole ones:
+// as one axis. Rows of 56 pixels are three and a half vectors; as one axis all 56 rows are 196 whole ones. So it is
+// with rows of unknown length, where sums are long enough that storing them once more does not count:
 //
 //   for y in range(56): for x in range(56): out[c, y, x] += w[c, k] * image[k, y, x]
 //   for yx in range(3136): sums[c, yx] += w[c, k] * image[k, yx // 56, yx % 56], then out[c, yx // 56, yx % 56] = ...
@@ -8,6 +9,7 @@
 #include <algorithm>
 
 #include "tir/rules/blocks.h"
+#include "tir/rules/cost_model.h"
 #include "tir/rules/windows.h"
 
 namespace relaxc {
@@ -25,13 +27,22 @@ static bool takes_as_one(const Block& block, size_t axis, const Analyzer& facts)
                              [&](const Ref<BufferLoad>& access) { return is_one_axis(*access, outer, inner, facts); });
 }
 
+// Returns the number of elements in a sum, or 0 where it is symbolic.
+static int64_t depth_of(const Nest& nest) {
+  int64_t depth = 1;
+  for (const IterVar& axis : std::span(nest.axes).subspan(nest.num_spatial))
+    depth *= as_int(axis.domain.extent).value_or(0);
+  return depth;
+}
+
 // Returns whether the sum reads neighbours along the last axis, whose rows do not fill vectors.
 static bool has_partial_rows(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
                              const Analyzer& facts) {
   if (nest.num_spatial < 2 || lanes == 1 || axes_of_window(nest, loads) > 0) return false;
   const IterVar& last = nest.axes[nest.num_spatial - 1];
   const auto rows = as_int(nest.axes[nest.num_spatial - 2].domain.extent), columns = as_int(last.domain.extent);
-  if (!rows || !columns || *rows < 2 || *columns < 2 || *columns % lanes == 0) return false;
+  if (rows.value_or(2) < 2 || columns.value_or(2) < 2 || (columns && *columns % lanes == 0)) return false;
+  if ((!rows || !columns) && depth_of(nest) < cost_model::kShortSum) return false;
   return std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
     auto stride = access_stride(load->buffer, load->indices, last.var, facts);
     return stride && is_int(*stride, 1);
