@@ -157,9 +157,10 @@ class IntegerRegions final : public GraphRewriter {
   static bool has_one_parameter(const QuantizedValue& value) {
     return (!value.scale || is_one_element(value.scale->type())) && (!value.zero || is_one_element(value.zero->type()));
   }
-  // Returns whether there is one scale and zero point for all, or for each place on the axis.
+  // Returns whether there is one scale and zero point for all, or for each of known places on the axis.
   static bool has_parameters_along(const QuantizedValue& value, int64_t axis) {
-    return has_one_parameter(value) || value.axis == axis;
+    return has_one_parameter(value) ||
+           (value.axis == axis && (!value.zero || constant_shape(value.zero->type()).has_value()));
   }
 
   std::optional<Expr> dequantized(const Call& call, const Binding& binding, Builder& b) {
