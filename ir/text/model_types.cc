@@ -10,9 +10,8 @@ struct Parser::ModelTypeReader : ModelTypes {
 
   void begin() override {
     scope.reset();
-    reader.emplace(outer.origin_, outer.ops_, ignored);
+    make_reader(reader);
     reader->prefixes_ = outer.prefixes_;
-    reader->tree_ = &reader->trees_.emplace_back();
     reader->in_graph_ = true;
     reader->default_int_ = kInt64;
     for (const Line* each : functions) reader->te_->function(*each);
@@ -48,11 +47,13 @@ struct Parser::ModelTypeReader : ModelTypes {
   }
 
   Parser& numbers() {
-    if (!of_arrays) {
-      of_arrays.emplace(outer.origin_, outer.ops_, ignored);
-      of_arrays->tree_ = &of_arrays->trees_.emplace_back();
-    }
+    if (!of_arrays) make_reader(of_arrays);
     return *of_arrays;
+  }
+  void make_reader(std::optional<Parser>& made) {
+    made.emplace(outer.origin_, outer.ops_, ignored);
+    made->tree_ = &made->trees_.emplace_back();
+    made->python_tree_ = outer.python_tree_;
   }
   // A call of a tensor program states its result; the program is read later.
   Expr read(const Syntax& at) {

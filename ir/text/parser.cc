@@ -132,7 +132,7 @@ void Parser::read_definitions() {
       const Diagnostic& error = in_syntax.all()[i];
       python ? python_errors_.push_back(error) : void(diagnostics_.add(error));
     }
-    for (Diagnostic& error : reader.take_errors()) diagnostics_.add(std::move(error));
+    model_errors(reader.take_errors());
     bool keep = false;
     python_functions_ = reader.uncalled();
     for (const Line* function : reader.take_functions()) {
@@ -162,9 +162,21 @@ void Parser::read_definitions() {
       tree_->clear();
     }
   }
-  for (Diagnostic& error : reader.take_errors()) diagnostics_.add(std::move(error));
+  model_errors(reader.take_errors());
   if (reader.macro() && !python_from_) python_from_ = reader.macro();
   if (reader.exceeded()) report_text(*reader.exceeded(), "Python around the module runs longer than it is followed");
+}
+
+// Reports why models could not be exported. That may be an error of syntax in what was taken for Python; a statement
+// with one needs no second error.
+void Parser::model_errors(std::vector<Diagnostic> errors) {
+  if (errors.empty()) return;
+  const std::vector<Diagnostic> in_syntax = std::exchange(python_errors_, {});
+  for (const Diagnostic& error : in_syntax) diagnostics_.add(error);
+  for (Diagnostic& error : errors) {
+    auto is_there = [&](const Diagnostic& other) { return other.span.line == error.span.line; };
+    if (std::ranges::none_of(in_syntax, is_there)) diagnostics_.add(std::move(error));
+  }
 }
 
 // Reads a function that Python builds: by a builder, of nodes, or of a model. Returns false for other statements.

@@ -93,6 +93,7 @@ class Parser {
     std::optional<Signature> signature = {};  // graph functions only
   };
   void read_definitions();
+  void model_errors(std::vector<Diagnostic> errors);
   void definition(const Line& line, bool top, bool& keep);
   bool built_definition(const Line& line, bool& keep);
   void function_definition(const Line& line, bool& keep);

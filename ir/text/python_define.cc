@@ -52,7 +52,7 @@ void Python::forget_decorated(const Line& line) {
 void Python::define(const Line& line) {
   forget_decorated(line);
   if (is_macro(line) && !macro_) macro_ = line;
-  if (is_macro(line)) return bind(line.text, macro_value(calls_ == 0 ? with_names(line, {}, *kept_) : line));
+  if (is_macro(line)) return bind(line.text, macro_value(line));
   if (is_script_function(line)) return write_definition(line);
   bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
     std::string_view name = head_of(*decorator).text;
@@ -64,8 +64,7 @@ void Python::define(const Line& line) {
     add_volatile(line);
     throw PythonUnknown();
   }
-  const Line* kept = calls_ == 0 && !heap_.of_call() ? &with_names(line, {}, *kept_) : &line;
-  PythonValue value = function_value(kept, nullptr);
+  PythonValue value = function_value(&line, nullptr);
   value.function->errors = errors_;
   bool is_fixture =
       std::ranges::any_of(line.decorators, [](const Syntax* each) { return head_of(*each).text == "fixture"; });

@@ -90,7 +90,8 @@ const Syntax* with_names(const Syntax* at, const Replacements& names, SyntaxTree
   Syntax& result = tree.node();
   static_cast<Place&>(result) = *at;
   result.kind = at->kind;
-  result.text = at->text;
+  // The text of strings that were joined belongs to their tree; other texts are the source's.
+  result.text = at->kind == SyntaxKind::kString ? tree.text(at->text) : at->text;
   result.computed = at->computed;
   for (const Syntax* child : at->children) {
     result.children.push_back(with_names(child, used, tree));

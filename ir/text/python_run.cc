@@ -83,7 +83,9 @@ bool Python::next(SyntaxTree& tree, Lines& out) {
     if (reader_.in_class()) {
       member(*line);
     } else {
-      statement(*line);
+      // Values name the syntax that they come from, so all of Python is kept. Programs are not: they are large.
+      const bool is_program = is_script_function(*line) && !is_macro(*line);
+      statement(is_program ? *line : with_names(*line, {}, *kept_));
     }
   }
   withheld_ = out.empty() && !read.empty();
