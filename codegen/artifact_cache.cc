@@ -28,6 +28,7 @@
 #include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "support/lists.h"
 #include "support/printable.h"
 #include "vm/content_hash.h"
@@ -404,7 +405,7 @@ std::shared_ptr<ResultStore> kernels_of(const ArtifactCache& cache, const std::s
 
 CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
                           LoadOptions options) {
-  if (path.ends_with(".so")) return {load_program(path, settings, std::move(options))};
+  if (is_library_file(path)) return {load_program(path, settings, std::move(options))};
   if (const std::string why = why_not_kept(settings, cache); !why.empty())
     return {load_program(path, settings, std::move(options)), false, "", why};
   const auto warning = std::make_shared<WriteWarning>(cache);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <span>
 
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/file_kind.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "support/lists.h"
 #include "support/printable.h"
 #include "tir/schedule/script.h"
@@ -36,17 +36,8 @@ static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
                     {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
 }
 
-// Returns whether the file is a library, under whatever name: libmine.so.1.
-static bool is_library(const std::string& file) {
-  char magic[4] = {};
-  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
-  return file.ends_with(".so") || std::string_view(magic, sizeof magic) ==
-                                      "\x7f"
-                                      "ELF";
-}
-
 void RuleFiles::read(const std::string& file, bool is_model) {
-  if (is_library(file)) return read_library(file);
+  if (is_library_file(file)) return read_library(file);
   if (auto records = tuning_records_in(file)) {
     settings_.schedules.push_back(*records);
     return;

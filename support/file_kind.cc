@@ -1,8 +1,10 @@
 #include "support/file_kind.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "support/diagnostic.h"
+#include "support/library_file.h"
 
 namespace relaxc {
 
@@ -16,6 +18,10 @@ struct Signature {
 };
 
 constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again"};
+
+constexpr std::string_view kElf =
+    "\x7f"
+    "ELF";
 
 constexpr Signature kSignatures[] = {
     {0,
@@ -39,10 +45,9 @@ constexpr Signature kSignatures[] = {
     {0, "<html", kPage},
     {0, "\x93NUMPY", {ContentKind::kArray, "an array of NumPy (.npy)", "give it to a model as an input"}},
     {0,
-     "\x7f"
-     "ELF",
+     kElf,
      {ContentKind::kLibrary, "a shared object, such as an artifact",
-      "an artifact is compiled already: relaxc run, bench, inspect and view take it, by a name that ends in .so"}},
+      "an artifact is compiled already: relaxc run, bench, inspect and view take it, and relaxc.load of Python"}},
 };
 
 // A zip archive begins with its first member, whose name stands behind 30 bytes.
@@ -62,6 +67,13 @@ bool is_onnx(std::string_view bytes) {
   constexpr std::string_view kNextFields = "\x12\x1a\x22\x28\x32\x3a\x42\x72";
   return bytes.size() > 2 && bytes[0] == kIrVersion && bytes[1] > 0 && bytes[1] <= kLargestVersion &&
          kNextFields.find(bytes[2]) != std::string_view::npos;
+}
+
+// The length of the header in eight bytes, of which a header of less than 4 GiB leaves four at 0, and its JSON.
+bool is_safetensors(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  constexpr size_t kHeader = 8;
+  return bytes.size() > kHeader && bytes.substr(4, 4) == "\0\0\0\0"sv && bytes.substr(kHeader).starts_with("{\"");
 }
 
 // Tells a dictionary or a list from a text such as a vocabulary, which may begin with "[PAD]".
@@ -90,9 +102,18 @@ std::optional<FileContent> recognized_content(std::string_view bytes) {
   if (const auto archive = content_of_archive(bytes)) return archive;
   if (is_onnx(bytes))
     return FileContent{ContentKind::kModel, "an ONNX model", "the name of such a model ends in .onnx"};
+  if (is_safetensors(bytes))
+    return FileContent{ContentKind::kForeign, "a file of weights without their graph (safetensors)",
+                       "export the model that they belong to with torch.onnx.export"};
   if (is_json(bytes)) return FileContent{ContentKind::kForeign, "JSON", "give the model itself"};
   if (is_printable(bytes)) return FileContent{ContentKind::kText, "text", "the name of a module as text ends in .py"};
   return std::nullopt;
+}
+
+bool is_library_file(const std::string& path) {
+  std::string head(kElf.size(), '\0');
+  std::ifstream(path, std::ios::binary).read(head.data(), std::ssize(head));
+  return head == kElf || path.ends_with(".so");
 }
 
 std::string to_string(const FileContent& content) {

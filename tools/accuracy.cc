@@ -10,6 +10,7 @@
 #include "passes/precision.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "support/lists.h"
 #include "tools/progress_line.h"
 
@@ -63,7 +64,7 @@ void report_accuracy(const std::string& model, const CompilerOptions& compiler, 
   const char* name = describe(settings.precision).name;
   if (settings.precision == Precision::kFloat32)
     throw CLI::ValidationError("the error against float32 is that of another --precision: " + precision_list());
-  if (model.ends_with(".so"))
+  if (is_library_file(model))
     throw CLI::ValidationError("'" + model + "' is machine code; give the model that it was made from");
   std::string bytes;
   size_t num_outputs = SIZE_MAX;

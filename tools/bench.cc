@@ -4,6 +4,7 @@
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "tools/given_shapes.h"
 #include "tools/in_turn.h"
 #include "tools/memory_plan.h"
@@ -36,7 +37,7 @@ std::string flags_to_compare(const BenchOptions& options) {
   for (const std::string& file : compiler.kernels) flags.push_back("--kernels " + file);
   for (const std::string& file : compiler.backends) flags.push_back("--backend " + file);
   if (!compiler.schedules.empty()) flags.push_back("--schedules " + compiler.schedules);
-  return options.model.ends_with(".so") ? "" : joined(flags, " ");
+  return is_library_file(options.model) ? "" : joined(flags, " ");
 }
 
 // Returns whether standard output is for people, and not for figures or a page.

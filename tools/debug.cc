@@ -6,6 +6,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "support/lists.h"
 #include "tools/given_shapes.h"
 #include "tools/plain_model.h"
@@ -342,7 +343,7 @@ class Microscope {
 };
 
 int debug(const DebugOptions& options) {
-  if (options.model.ends_with(".so"))
+  if (is_library_file(options.model))
     throw CLI::ValidationError("debug takes a model or a text; '" + options.model + "' is machine code");
   std::vector<std::string> paths = options.reference;
   if (options.against != "interpreter") paths.push_back(options.against);

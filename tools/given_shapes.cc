@@ -3,11 +3,12 @@
 #include <set>
 
 #include "frontend/onnx/summary.h"
+#include "support/library_file.h"
 
 namespace relaxc::tools {
 
 static bool is_onnx(const std::string& model) {
-  return !model.ends_with(".so") && !is_text_path(split_text_path(model).file);
+  return !is_library_file(model) && !is_text_path(split_text_path(model).file);
 }
 
 CompileSettings with_given_defaults(const std::string& model, const CompileSettings& settings,

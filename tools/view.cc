@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "support/library_file.h"
 #include "support/lists.h"
 #include "tools/inspect_artifact.h"
 #include "tools/page.h"
@@ -71,8 +72,8 @@ int run(const ViewCommand& command) {
   std::string output = command.output;
   if (output.empty()) output = path.filename().replace_extension(".html").string();
   check_output(output, path.string());
-  const View view = is_artifact(command.file) ? view_of_artifact(command.file)
-                                              : view_of_module(command.file, command.compiler.get(command.file));
+  const View view = is_library_file(command.file) ? view_of_artifact(command.file)
+                                                  : view_of_module(command.file, command.compiler.get(command.file));
   write_text(output, page_of(view, command.file));
   if (output != "-") print_message("{}: open it in a browser\n", output);
   for (const std::string& note : view.notes) print_note("note: {}\n", printable(note, std::string::npos));

@@ -172,6 +172,7 @@ TEST_CASE("files of other formats are named with what to do", "[frontend]") {
                             {"<html></html>"sv, "an HTML page"},
                             {"a model"sv, "text; the name of a module as text ends in .py"},
                             {"\x93NUMPY\x01\x00"sv, "an array of NumPy"},
+                            {"\x10\x00\x00\x00\x00\x00\x00\x00{\"w\":{\"dtype\""sv, "weights without their graph"},
                             {"GGUF\x03\x00\x00\x00"sv, "a GGUF file"}}) {
     INFO(what);
     CHECK(error_of(text).find("not an ONNX model: it is ") != std::string::npos);

@@ -1,0 +1,11 @@
+// Tells shared objects from other files.
+#pragma once
+#include <string>
+
+namespace relaxc {
+
+// Returns whether the file is a shared object, such as an artifact or a library of kernels, under whatever name; one
+// that cannot be read is told by its name.
+bool is_library_file(const std::string& path);
+
+}  // namespace relaxc
