@@ -12,6 +12,7 @@
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/open_types.h"
+#include "codegen/provenance.h"
 #include "codegen/shipped.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
@@ -24,6 +25,7 @@
 #include "support/file_kind.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "tir/analysis/races.h"
 #include "tir/analysis/reductions.h"
 #include "tir/lower/lower.h"
@@ -292,6 +294,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
+  executable_.metadata.merge(codegen::provenance_of(settings));
   const codegen::KernelMap kernels = this->kernels();
   if (!settings.interpret && !kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
     executable_.metadata[vm::kCpuKey] = target_.cpu;
@@ -348,6 +351,7 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
   IRModule module = read_scheduled_module(path, settings, &files);
   CompiledModule result = compile(std::move(module), settings);
   result.sources_ = std::move(files);
+  result.executable_.metadata.merge(codegen::provenance_of_model(path, settings));
   check_unchanged(result.sources_);
   return result;
 }
@@ -424,7 +428,7 @@ static void check_settings_of_artifact(const std::string& path, const CompileSet
 }
 
 Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {
-  if (path.ends_with(".so")) {
+  if (is_library_file(path)) {
     check_settings_of_artifact(path, settings);
     options.libraries.insert(options.libraries.end(), settings.libraries.begin(), settings.libraries.end());
     bool has_rules = settings.kernels || !settings.schedules.empty();

@@ -1,6 +1,5 @@
 // relaxc inspect: what a model, text or artifact holds. A model is described even where it cannot be compiled.
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +14,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "tools/inspect_artifact.h"
 #include "tools/kernel_calls.h"
 #include "tools/tool.h"
@@ -130,7 +130,7 @@ void add_operators(Report& report, const IRModule& module, const OpTable& ops) {
     rows.push_back(fields);
   }
   report.set("operators", rows);
-  report.set("weights", Report{{"tensors", tensors}, {"bytes", bytes}});
+  report.set("weights", Report{{"bytes", bytes}, {"tensors", tensors}});
 }
 
 // A node that cannot be compiled can get a kernel, whatever the reason is.
@@ -176,7 +176,7 @@ Report report_of_model(const InspectCommand& command, bool is_text) {
 int run(const InspectCommand& command) {
   const std::string& file = command.file;
   bool is_text = is_text_path(split_text_path(file).file);
-  Report report = is_artifact(file) ? report_of_artifact(file) : report_of_model(command, is_text);
+  Report report = is_library_file(file) ? report_of_artifact(file) : report_of_model(command, is_text);
   command.json ? print_text(report.json() + "\n") : print_message("{}", report.text());
   return kRight;
 }

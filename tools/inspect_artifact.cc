@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "support/joined.h"
 #include "support/lists.h"
 #include "vm/artifact.h"
+#include "vm/artifact_notes.h"
 #include "vm/shipped_libraries.h"
 #include "vm/user_library.h"
 
@@ -45,6 +45,35 @@ static ReportList libraries_of(const vm::Executable& executable) {
   return result;
 }
 
+// Returns what the compiler noted of the model, of itself and of its settings; the rest is in `others`.
+static Report provenance_of(const vm::Executable& executable, Report& others) {
+  Report made;
+  for (const auto& [key, value] : executable.metadata) {
+    if (key.starts_with(vm::kMadeKey)) {
+      made.set(key.substr(vm::kMadeKey.size()), value);
+    } else {
+      others.set(key, value);
+    }
+  }
+  made.order({"from", "from_hash", "by", "target", "precision", "passes"});
+  return made;
+}
+
+// Returns the parts of the file with their sizes, which add up to its own.
+static ReportList sections_of(const vm::Artifact& artifact) {
+  size_t metadata = 0;
+  for (const auto& [key, value] : artifact.executable.metadata) metadata += key.size() + value.size();
+  const size_t bytecode = artifact.executable.code.size() * sizeof(vm::Word);
+  const vm::ArtifactParts parts = vm::parts_of_artifact(artifact.file->bytes());
+  const size_t tables = parts.program - bytecode - metadata,
+               rest = artifact.file->bytes().size() - parts.machine_code - parts.program - parts.weights;
+  const std::pair<const char*, size_t> sections[] = {
+      {"machine code", parts.machine_code}, {"bytecode", bytecode},      {"tables", tables}, {"metadata", metadata},
+      {"weights", parts.weights},           {"footer and padding", rest}};
+  return map_each(sections,
+                  [](const auto& row) { return ReportValue(Report{{"section", row.first}, {"bytes", row.second}}); });
+}
+
 Report report_of_artifact(const std::string& path) {
   vm::Artifact artifact = vm::load_artifact(path);
   artifact.weights->run();
@@ -71,25 +100,19 @@ Report report_of_artifact(const std::string& path) {
   int64_t constant_bytes = 0;
   for (const Tensor& constant : executable.constants) constant_bytes += constant.bytes();
   Report metadata;
-  for (const auto& [key, value] : executable.metadata) metadata.set(key, value);
+  const Report made = provenance_of(executable, metadata);
   Report report = {
       {"kind", "artifact"},
       {"bytes", static_cast<int64_t>(artifact.file->bytes().size())},
+      {"made", made},
+      {"sections", sections_of(artifact)},
       {"functions", functions},
-      {"constants", Report{{"tensors", executable.constants.size()}, {"bytes", constant_bytes}}},
+      {"constants", Report{{"bytes", constant_bytes}, {"tensors", executable.constants.size()}}},
       {"kernels", kernels},
       {"runtime_functions", map_each(executable.builtins, [](const std::string& name) { return ReportValue(name); })},
       {"metadata", metadata}};
   if (ReportList libraries = libraries_of(executable); !libraries.empty()) report.set("libraries", libraries);
   return report;
-}
-
-bool is_artifact(const std::string& path) {
-  char head[4] = {};
-  std::ifstream(path, std::ios::binary).read(head, sizeof head);
-  return path.ends_with(".so") || std::string_view(head, sizeof head) ==
-                                      "\x7f"
-                                      "ELF";
 }
 
 }  // namespace relaxc::tools

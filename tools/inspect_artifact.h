@@ -6,10 +6,8 @@
 
 namespace relaxc::tools {
 
-// Describes the inputs and outputs of public functions; kernels, by where they come from; constants; and what the
-// compiler noted. The weights are compared with their hash.
+// Describes how it was made; the sections of the file; the inputs and outputs of public functions; kernels, by where
+// they come from; constants; and what the compiler noted. The weights are compared with their hash.
 Report report_of_artifact(const std::string& path);
-// Returns whether the file is one, by its name or its first bytes.
-bool is_artifact(const std::string& path);
 
 }  // namespace relaxc::tools

@@ -14,6 +14,7 @@
 
 #include "support/diagnostic.h"
 #include "support/printable.h"
+#include "vm/artifact_notes.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
@@ -272,6 +273,12 @@ void WeightsCheck::run() const {
                            std::string::npos);
   });
   if (!problem_.empty()) throw_runtime_error("{}", problem_);
+}
+
+ArtifactParts parts_of_artifact(std::span<const std::byte> file) {
+  Footer footer{};
+  std::memcpy(&footer, file.data() + file.size() - sizeof footer, sizeof footer);
+  return {footer.elf_bytes, footer.program_bytes, footer.weights_bytes};
 }
 
 Artifact load_artifact(const std::string& path, ArtifactOptions options) {

@@ -216,6 +216,11 @@ class Calls(unittest.TestCase):
                 self.add.save(path)
         with self.assertRaisesRegex(relaxc.UsageError, "1 input, got 2"):
             relaxc.compile(DIGITS)(self.x, self.x)
+        with tempfile.TemporaryDirectory() as folder:
+            artifact = folder + "/add.so"
+            self.add.save(artifact)
+            with self.assertRaisesRegex(relaxc.Error, "compiled already.*relaxc.load"):
+                relaxc.compile(artifact)
         with self.assertRaisesRegex(relaxc.UsageError, "no input 'img'; expected image$"):
             relaxc.compile(DIGITS)(img=self.x)
         for arguments, named, words in (((self.x,), {}, "no value.*'y'"), ((), {"z": self.x}, "no input 'z'.*x, y"),

@@ -123,6 +123,15 @@ def main(x: R.Tensor(("n", 4), "float32")):
   for (const char* part : {"kind: artifact", "x: float32[n, 4]", "fused_add_relu machine code", "architecture"})
     CHECK(contains(compiled.out, part));
   CHECK(!contains(compiled.out, "libraries:"));
+  for (const char* row : {"from +twice.py\n", "from_hash +[0-9a-f]{32}\n", "by +relaxc [0-9.]+", "target +host\n",
+                          "precision +fp32\n", "passes +default\n", "opt_level +2\n"})
+    CHECK(!test::matches(compiled.out, std::string("\nmade:\n(?: .*\n)*? +") + row).empty());
+  int64_t bytes = 0;
+  for (const auto& match :
+       test::matches(inspected({artifact, "--json"}).out, "\"section\": \"[a-z ]+\", \"bytes\": ([0-9]+)"))
+    bytes += std::stoll(match[1]);
+  CHECK(bytes == static_cast<int64_t>(fs::file_size(artifact)));
+  CHECK(!contains(folder.read("twice.so"), folder.path.string()));
   std::string printing = folder.write("printing.py", R"(
 @R.function(pure=False)
 def main(x: R.Tensor((4,), "float32")):
@@ -138,6 +147,11 @@ def main(x: R.Tensor((4,), "float32")):
   REQUIRE(test::run_program({RELAXC_TOOL, "compile", text, "--dim-range", "n=1:64", "-o", artifact}, 120).exit_code ==
           0);
   CHECK(contains(inspected({artifact}).out, "n: 1 to 64"));
+  REQUIRE(test::run_program(
+              {RELAXC_TOOL, "compile", text, "--dim", "n=3", "--precision", "bf16", "-O", "1", "-o", artifact}, 120)
+              .exit_code == 0);
+  for (const char* row : {"dims +n=3\n", "precision +bf16\n", "opt_level +1\n"})
+    CHECK(!test::matches(inspected({artifact}).out, row).empty());
   for (const char* range : {"n=64:1", "n=a:2", "n=5", "z=1:2"})
     CHECK(test::run_program({RELAXC_TOOL, "compile", text, "--dim-range", range, "-o", artifact}, 120).exit_code != 0);
   test::Outcome wrong = inspected({folder.write("model.onnx", "no model")});
