@@ -32,7 +32,7 @@ const char* verb_of(CompileStage stage) {
     case CompileStage::kPrograms:
       return "programs scheduled and lowered";
     case CompileStage::kKernels:
-      return "kernels compiled";
+      return "kernels compiled or reused";
   }
   return "";
 }

@@ -4,6 +4,7 @@
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "tools/accuracy.h"
 #include "tools/given_shapes.h"
 #include "tools/progress_line.h"
@@ -31,7 +32,7 @@ struct RunOptions {
 CompileSettings settings_of(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (options.interpret) {
-    if (options.model.ends_with(".so"))
+    if (is_library_file(options.model))
       throw CLI::ValidationError("--interpret needs a model or module; '" + options.model + "' is machine code");
     settings.interpret.emplace();
     // The default is the program as it is written, neither fused nor scheduled; kernels are for simplified operators.
@@ -65,7 +66,9 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
+  if (options.interpret) progress_line().show("kernels run in the interpreter");
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
+  progress_line().end();
   if (options.profile) print_message("{}", profiler.text());
   return {function.name, std::move(values)};
 }

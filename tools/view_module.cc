@@ -12,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/progress.h"
 #include "tir/schedule/draw.h"
 #include "tools/view.h"
 
@@ -312,8 +313,15 @@ View view_of_module(const std::string& path, const CompileSettings& settings) {
   }
   auto is_entry = [](const ViewFunction& function) { return function.name == "main"; };
   std::ranges::stable_partition(view.functions, is_entry);
-  for (const auto& [name, _] : programs_of(stages.scheduled))
-    view.kernels.emplace(name, texts_of_kernel(name, stages, target, settings));
+  // Each kernel is compiled by itself, for its assembly; they are the pieces of one stage.
+  const codegen::KernelMap kernels = programs_of(stages.scheduled);
+  StageProgress progress(settings.progress, CompileStage::kKernels, kernels.size());
+  PassSettings of_kernel = settings;
+  of_kernel.progress = nullptr;
+  for (const auto& [name, _] : kernels) {
+    const StageProgress::Piece piece(progress, name);
+    view.kernels.emplace(name, texts_of_kernel(name, stages, target, of_kernel));
+  }
   return view;
 }
 
