@@ -1,6 +1,7 @@
 #include "tools/help.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <sstream>
 
@@ -8,6 +9,7 @@
 #include "support/lists.h"
 #include "support/nearest.h"
 #include "tools/console.h"
+#include "tools/inputs.h"
 #include "vm/error.h"
 
 namespace relaxc::tools {
@@ -58,7 +60,8 @@ const CLI::App& given_command(const CLI::App& app) {
 void add_help(CLI::App& app) {
   auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* command = app.add_subcommand("help", "describe a command and its flags");
-  command->add_option("command", *words, "the command, such as bench; without one all are listed");
+  command->add_option("command", *words, "the command, such as bench; without one all are listed")
+      ->check(such_as(command_names(app)));
   command->footer("Example: relaxc help bench");
   command->callback([words, &app] {
     const CLI::App* described = &app;
@@ -77,7 +80,13 @@ static std::string usage_error(const CLI::App& app, const CLI::ParseError& error
   const CLI::App& command = given_command(app);
   const std::vector<std::string> extras = app.remaining(true);
   const std::string what = error.what();
-  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) || extras.empty()) {
+  auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
+  // CLI11 first reports an argument that is missing, which may be what an unknown flag was meant to be.
+  const bool has_unknown_flag =
+      std::ranges::any_of(extras, [](const std::string& text) { return text.starts_with('-'); });
+  const bool is_about_extras =
+      is(CLI::ExitCodes::ExtrasError) || (is(CLI::ExitCodes::RequiredError) && has_unknown_flag);
+  if (!is_about_extras || extras.empty()) {
     if (what.starts_with("error: ")) return what;
     const bool lacks_value = what.ends_with(" missing");  // "--output: 1 required TEXT missing"
     return fmt::format("error: {}\n  note: {} --help lists its flags\n",

@@ -59,6 +59,9 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
 }
 
 void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
+  if (folder == "-")
+    throw CLI::ValidationError(
+        "--output-dir takes a folder, since each result is a file; a folder called '-' is './-'");
   std::error_code ignored;
   for (const std::filesystem::path input : inputs) {
     const std::filesystem::path parent = input.has_parent_path() ? input.parent_path() : ".";
@@ -108,7 +111,7 @@ CLI::Validator finite_number() {
 }
 
 // The name of a validator tells the choices to completions; its description tells them to --help, where it is kept.
-constexpr std::string_view kOneOf = "one of ";
+constexpr std::string_view kOneOf = "one of ", kSuchAs = "such as ";
 
 CLI::Validator one_of(const std::vector<std::string>& choices) {
   auto is_member = [choices](const std::string& text) {
@@ -118,20 +121,29 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
       .name(fmt::format("{}{}", kOneOf, joined(choices, ",")));
 }
 
-std::vector<std::string> choices_of(const CLI::Option& option) {
+CLI::Validator such_as(const std::vector<std::string>& examples) {
+  auto any = [](const std::string&) { return std::string(); };
+  return CLI::Validator(any, "").name(fmt::format("{}{}", kSuchAs, joined(examples, ",")));
+}
+
+// Returns the list in the name of the option's validator that begins so; none where it has no such validator.
+static std::vector<std::string> listed(const CLI::Option& option, std::string_view begin) {
   // CLI11 lets only options that can change be asked for a validator by its place.
   auto& asked = const_cast<CLI::Option&>(option);
   for (int i = 0;; ++i) {
     try {
       const std::string name = asked.get_validator(i)->get_name();
-      if (name.starts_with(kOneOf))
-        return map_each(parts_of(std::string_view(name).substr(kOneOf.size()), ','),
+      if (name.starts_with(begin))
+        return map_each(parts_of(std::string_view(name).substr(begin.size()), ','),
                         [](std::string_view choice) { return std::string(choice); });
     } catch (const CLI::OptionNotFound&) {
       return {};
     }
   }
 }
+
+std::vector<std::string> choices_of(const CLI::Option& option) { return listed(option, kOneOf); }
+std::vector<std::string> examples_of(const CLI::Option& option) { return listed(option, kSuchAs); }
 
 void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "threads that run kernels (0: all cores)")
@@ -185,6 +197,22 @@ static void check_names(const std::map<std::string, int64_t>& dims, const std::v
   }
 }
 
+// Reports a size of --dim that an input does not have. `source` are the inputs: "the reference data".
+static void check_sizes(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs,
+                        const std::vector<vm::Value>& values, std::string_view source) {
+  for (size_t i = 0; i < std::min(inputs.size(), values.size()); ++i) {
+    const Tensor* tensor = values[i].get_if<Tensor>();
+    if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
+    for (size_t d = 0; d < tensor->shape().size(); ++d) {
+      const std::string& text = (*inputs[i].dims)[d].text;
+      std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dims);
+      if (wanted && *wanted != tensor->shape()[d])
+        fail({}, "--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted, source, d,
+             printable(inputs[i].name), tensor->shape()[d]);
+    }
+  }
+}
+
 void InputOptions::add_to(CLI::App& app) {
   app.add_option(
       "--input", named,
@@ -216,17 +244,7 @@ void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::ve
   check_picture();
   const std::map<std::string, int64_t> dim_values = parse_dims(dims);
   check_names(dim_values, inputs, fixed);
-  for (size_t i = 0; i < std::min(inputs.size(), given.size()); ++i) {
-    const Tensor* tensor = given[i].get_if<Tensor>();
-    if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
-    for (size_t d = 0; d < tensor->shape().size(); ++d) {
-      const std::string& text = (*inputs[i].dims)[d].text;
-      std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dim_values);
-      if (wanted && *wanted != tensor->shape()[d])
-        fail({}, "--dim {}={} contradicts the reference data: dim {} of input '{}' is {}", text, *wanted, d,
-             printable(inputs[i].name), tensor->shape()[d]);
-    }
-  }
+  check_sizes(dim_values, inputs, given, "the reference data");
 }
 
 // Gives the members of an archive to the inputs of their names, and those that NumPy numbered (arr_0) by position.
@@ -298,8 +316,10 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   all.picture = [this](const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& more) {
     return read_picture(path, info, picture, more);
   };
-  InputMaker maker(parse_dims(dims), seed, std::move(all));
+  const std::map<std::string, int64_t> dim_values = parse_dims(dims);
+  InputMaker maker(dim_values, seed, std::move(all));
   std::vector<vm::Value> values = maker.make(inputs, std::move(written));
+  check_sizes(dim_values, inputs, values, "an input that is given");
   if (notes) *notes = maker.notes();
   return values;
 }

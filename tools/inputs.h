@@ -35,8 +35,11 @@ CLI::Validator number_from(double least);
 CLI::Validator finite_number();
 // Accepts one of these texts. Completions offer them (choices_of).
 CLI::Validator one_of(const std::vector<std::string>& choices);
-// Returns the texts that such a validator of the option accepts; none for another option.
+// Accepts any text. Completions offer these examples (examples_of).
+CLI::Validator such_as(const std::vector<std::string>& examples);
+// Return the texts that such a validator of the option lists; none for another option.
 std::vector<std::string> choices_of(const CLI::Option& option);
+std::vector<std::string> examples_of(const CLI::Option& option);
 constexpr int64_t kMostRuns = 1'000'000'000;
 // Adds --threads.
 void add_threads(CLI::App& app, int& threads);

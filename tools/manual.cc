@@ -16,11 +16,13 @@ namespace {
 
 // One flag, or one argument by position.
 struct FlagText {
-  std::vector<std::string> shorts, longs;  // without hyphens
-  std::string position;                    // the name of an argument by position
-  std::string value;                       // of the value, "" for a flag without one
-  std::vector<std::string> choices;
+  std::vector<std::string> shorts, longs;      // without hyphens
+  std::string position;                        // the name of an argument by position
+  std::string value;                           // of the value, "" for a flag without one
+  std::vector<std::string> choices, examples;  // all values, or some of them
   std::string description;
+
+  const std::vector<std::string>& offered() const { return choices.empty() ? examples : choices; }
 };
 // One command, such as "relaxc cache clear".
 struct CommandText {
@@ -39,6 +41,7 @@ FlagText text_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (option.get_items_expected_max() > 0) text.value = type.substr(0, type.find_first_of(":"));
   text.choices = choices_of(option);
+  text.examples = examples_of(option);
   text.description = option.get_description();
   return text;
 }
@@ -134,8 +137,13 @@ std::vector<std::string> flags_of(const CommandText& command) {
   }
   return flags;
 }
-std::vector<std::string> names_below(const CommandText& command) {
-  return map_each(command.commands, [](const auto& below) { return below.first; });
+// Returns the words that may stand behind the command: commands below it, else what an argument by position may be.
+std::vector<std::string> words_of(const CommandText& command) {
+  std::vector<std::string> words = map_each(command.commands, [](const auto& below) { return below.first; });
+  for (const FlagText& flag : command.flags) {
+    if (words.empty() && !flag.position.empty()) words = flag.offered();
+  }
+  return words;
 }
 
 std::string bash_completion(const std::string& program, const std::vector<CommandText>& all) {
@@ -144,6 +152,8 @@ std::string bash_completion(const std::string& program, const std::vector<Comman
   std::string text = fmt::format(
       "# Completion of {0} for bash.\n{1}() {{\n  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" "
       "previous=\"${{COMP_WORDS[COMP_CWORD-1]}}\" command='' flags='' commands='' choices='' i\n  COMPREPLY=()\n"
+      // Readline takes `--color=always` apart: --color, = and always.
+      "  [[ $previous == '=' ]] && previous=\"${{COMP_WORDS[COMP_CWORD-2]}}\"\n  [[ $current == '=' ]] && current=''\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n    case \"$command:${{COMP_WORDS[i]}}\" in\n",
       program, function);
   for (const CommandText& command : all) {
@@ -156,12 +166,12 @@ std::string bash_completion(const std::string& program, const std::vector<Comman
   text += "    esac\n  done\n  case \"$command\" in\n";
   for (const CommandText& command : all) {
     text += fmt::format("    '{}')\n      flags='{}' commands='{}'\n      case \"$previous\" in\n",
-                        joined(command.words, " "), joined(flags_of(command), " "), joined(names_below(command), " "));
+                        joined(command.words, " "), joined(flags_of(command), " "), joined(words_of(command), " "));
     for (const FlagText& flag : command.flags) {
-      if (flag.choices.empty()) continue;
+      if (flag.offered().empty() || !flag.position.empty()) continue;
       std::vector<std::string> names = map_each(flag.longs, [](const std::string& name) { return "--" + name; });
       for (const std::string& name : flag.shorts) names.push_back("-" + name);
-      text += fmt::format("        {}) choices='{}' ;;\n", joined(names, "|"), joined(flag.choices, " "));
+      text += fmt::format("        {}) choices='{}' ;;\n", joined(names, "|"), joined(flag.offered(), " "));
     }
     text += "      esac ;;\n";
   }
@@ -189,14 +199,17 @@ std::string quoted_text(std::string_view text, std::string_view special, const c
 
 std::string zsh_spec(const FlagText& flag, const std::string& name) {
   constexpr std::string_view kSpecial = "[]:\\";
-  std::string escaped = name + "[";
+  // `=` behind the name lets the value stand behind `=`, or be the next word.
+  std::string escaped = name + (name.starts_with("--") && !flag.value.empty() ? "=[" : "[");
   for (char c : flag.description) {
     if (kSpecial.find(c) != std::string_view::npos) escaped += '\\';
     escaped += c;
   }
   escaped += "]";
   if (!flag.value.empty()) {
-    const std::string answers = flag.choices.empty() ? "_files" : "(" + joined(flag.choices, " ") + ")";
+    std::string answers = "_files";
+    if (!flag.choices.empty()) answers = "(" + joined(flag.choices, " ") + ")";
+    if (!flag.examples.empty()) answers = "{compadd -- " + joined(flag.examples, " ") + "; _files}";
     escaped += fmt::format(":{}:{}", flag.value, answers);
   }
   return quoted_text(escaped, "", "'\\''");
@@ -227,7 +240,9 @@ std::string zsh_completion(const std::string& program, const std::vector<Command
       for (const std::string& name : flag.longs) text += " \\\n      " + zsh_spec(flag, "--" + name);
       for (const std::string& name : flag.shorts) text += " \\\n      " + zsh_spec(flag, "-" + name);
     }
-    if (command.commands.empty()) text += " \\\n      '*:file:_files'";
+    const std::vector<std::string> last = words_of(command);
+    if (last.empty()) text += " \\\n      '*:file:_files'";
+    if (!last.empty() && command.commands.empty()) text += fmt::format(" \\\n      '*:word:({})'", joined(last, " "));
     text += " ;;\n";
   }
   return text + "esac\n";
@@ -243,13 +258,16 @@ std::string fish_completion(const std::string& program, const std::vector<Comman
     const std::string head = fmt::format("complete -c {} -n '{}'", program, condition);
     for (const auto& [below, description] : command.commands)
       text += fmt::format("{} -f -a {} -d {}\n", head, below, quoted_text(description, "\\", kQuote));
+    if (const std::vector<std::string> last = words_of(command); !last.empty() && command.commands.empty())
+      text += fmt::format("{} -f -a '{}'\n", head, joined(last, " "));
     for (const FlagText& flag : command.flags) {
       if (!flag.position.empty()) continue;
       text += head;
       for (const std::string& name : flag.longs) text += " -l " + name;
       for (const std::string& name : flag.shorts) text += " -s " + name;
       if (!flag.value.empty()) text += " -r";
-      if (!flag.choices.empty()) text += fmt::format(" -f -a '{}'", joined(flag.choices, " "));
+      if (!flag.choices.empty()) text += " -f";
+      if (!flag.offered().empty()) text += fmt::format(" -a '{}'", joined(flag.offered(), " "));
       text += fmt::format(" -d {}\n", quoted_text(flag.description, "\\", kQuote));
     }
   }

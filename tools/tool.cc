@@ -16,6 +16,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/library_file.h"
 #include "support/lists.h"
 #include "support/whole_number.h"
 #include "tools/compare.h"
@@ -74,8 +75,22 @@ static CacheNames parse_caches(const std::vector<std::string>& texts) {
   return result;
 }
 
+// Returns the forms of a target that are names as they stand, such as host.
+static std::vector<std::string> named_targets() {
+  const std::string forms = codegen::target_forms();
+  std::vector<std::string> names;
+  for (std::string_view form : parts_of(forms, ',')) {
+    form.remove_prefix(std::min(form.find_first_not_of(' '), form.size()));
+    auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; };
+    if (std::ranges::all_of(form, is_of_name) && !form.starts_with('-')) names.emplace_back(form);
+  }
+  return names;
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
-  app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
+  app.add_option("--target", settings.target, codegen::target_forms())
+      ->check(such_as(named_targets()))
+      ->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
@@ -268,7 +283,7 @@ void add_inputs(CLI::App& app, InputOptions& inputs) {
 void fix_dims(const InputOptions& inputs, const std::string& model, CompilerOptions& compiler) {
   if (!inputs.has_fixed_dims) return;
   if (inputs.dims.empty()) throw CLI::ValidationError("--fix-dims needs the sizes: --dim NAME=VALUE");
-  if (model.ends_with(".so"))
+  if (is_library_file(model))
     throw CLI::ValidationError("'" + model + "' is compiled already; give --dim when it is compiled (relaxc compile)");
   compiler.fixed_dims = inputs.dims;
 }

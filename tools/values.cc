@@ -369,8 +369,10 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
   std::vector<const WrittenValue*> atoms;
   auto dtype = (given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype).value_or(kFloat32);
   if (given.open == 0 && !dtype.is_string() && !as_number(given))
-    fail({}, "input '{}': expected a file (.npy, .pb) or elements such as [[1, 2], [3, 4]], got '{}'{}", input_,
-         given.text, given.text.ends_with(".npz") ? "; an archive gives all inputs: --input FILE.npz" : "");
+    fail({},
+         "input '{}': expected a file (.npy, .pb or an image; .npz for all inputs) or elements such as [[1, 2], [3, "
+         "4]], got '{}'{}",
+         input_, given.text, given.text.ends_with(".npz") ? "; an archive gives all inputs: --input FILE.npz" : "");
   if (!find_shape(given, 0, shape)) fail({}, "input '{}': lists inside of a list differ in length", input_);
   collect_atoms(given, atoms);
   if (dtype.is_string()) {

@@ -102,6 +102,51 @@ TEST_CASE("the only input needs no name", "[tools]") {
   CHECK(contains(unclear.err, "has no name, and there are 2 inputs: 'x', 'n'"));
 }
 
+TEST_CASE("a size of --dim that an input does not have is an error", "[tools]") {
+  test::Folder folder("sizes");
+  const std::string module = folder.write("one.py", kOneInput), artifact = folder.at("one.so"), x = folder.at("x.npy");
+  write_npy(x, counted_tensor({2, 3}, kFloat32));
+  REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0);
+  const std::string problem = "--dim n=4 contradicts an input that is given: dim 0 of input 'x' is 2";
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{RELAXC_TOOL, "run", module},
+                                             {RELAXC_TOOL, "bench", module, "--runs", "1"},
+                                             {RELAXC_TOOL, "debug", module, "-o", folder.at("debug")},
+                                             {RELAXC_RUN, "run", artifact}}) {
+    auto with = [&](const std::string& dim) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"--input", "x=" + x, "--dim", dim});
+      return test::run_program(words, 120);
+    };
+    INFO(command[0] << " " << command[1]);
+    const Outcome outcome = with("n=4");
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, problem));
+    CHECK(with("n=2").exit_code == 0);
+  }
+}
+
+TEST_CASE("results go to a folder, not to standard output", "[tools]") {
+  test::Folder folder("results");
+  const std::string module = folder.write("one.py", kOneInput), artifact = folder.at("one.so");
+  REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0);
+  for (const char* tool : {RELAXC_TOOL, RELAXC_RUN}) {
+    const Outcome outcome = test::run_program({tool, "run", artifact, "--output-dir", "-"}, 60);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, "--output-dir takes a folder"));
+  }
+}
+
+TEST_CASE("an artifact is one under any name", "[tools]") {
+  test::Folder folder("names");
+  const std::string module = folder.write("one.py", kOneInput), artifact = folder.at("one.dat");
+  REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0);
+  CHECK(contains(run_relaxc({"run", artifact, "--input", "x=[[1, 2, 3]]"}).out, "[-1, -2, -3]"));
+  CHECK(run_relaxc({"bench", artifact, "--runs", "1"}).exit_code == 0);
+  CHECK(contains(run_relaxc({"run", artifact, "--interpret"}).err, "is machine code"));
+  CHECK(contains(run_relaxc({"compile", artifact, "-o", folder.at("two.so")}).err, "and relaxc.load of Python"));
+}
+
 TEST_CASE("members of an archive are inputs by their names", "[tools]") {
   test::Folder folder("archive");
   const std::string module = folder.write("two.py", kTwoInputs), archive = folder.at("all.npz");

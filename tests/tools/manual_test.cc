@@ -53,7 +53,7 @@ TEST_CASE("the manual has every command and flag", "[tools]") {
     for (const std::string& flag : long_flags_in_help(command)) {
       INFO(command << " " << flag);
       CHECK(contains(plain_page, flag));
-      CHECK(contains(zsh, "'" + flag + "["));
+      CHECK((contains(zsh, "'" + flag + "[") || contains(zsh, "'" + flag + "=[")));
       CHECK(contains(fish, " -l " + flag.substr(2) + " "));
       CHECK(contains(manual.completed({command, flag}), flag));
       ++checked;
@@ -75,7 +75,22 @@ TEST_CASE("bash completes commands, flags and values", "[tools]") {
   CHECK(manual.completed({"run", "m.onnx", "--gather", "c"}) == "clamp");
   CHECK(manual.completed({"compile", "m.onnx", "-O", ""}) == "0 1 2 3");
   CHECK(contains(manual.completed({"cache", "c"}), "clear"));
+  CHECK(manual.completed({"run", "m.onnx", "--color", "="}) == "auto always never");  // --color=
+  CHECK(manual.completed({"run", "m.onnx", "--color", "=", "n"}) == "never");
+  CHECK(manual.completed({"compile", "m.onnx", "--target", "x86-64-v"}) == "x86-64-v2 x86-64-v3 x86-64-v4");
+  CHECK(contains(manual.completed({"help", ""}), "run compile"));
+  CHECK(manual.completed({"help", "be"}) == "bench");
   CHECK(manual.completed({"run", "mod"}).empty());  // then names of files are offered
+}
+
+TEST_CASE("zsh and fish complete values of flags, and commands behind help", "[tools]") {
+  const Manual manual;
+  const std::string zsh = manual.folder.read("_relaxc"), fish = manual.folder.read("relaxc.fish");
+  CHECK(!test::matches(zsh, "'--color=\\[[^']*:\\(auto always never\\)'").empty());
+  CHECK(!test::matches(zsh, "'--target=\\[[^']*:\\{compadd -- host x86-64 [^']*; _files\\}'").empty());
+  CHECK(!test::matches(zsh, "'\\*:word:\\(run compile ").empty());
+  CHECK(!test::matches(fish, "__fish_seen_subcommand_from help' -f -a 'run compile ").empty());
+  CHECK(!test::matches(fish, " -l target -r -a 'host x86-64 ").empty());
 }
 
 TEST_CASE("the man page is one that groff takes", "[tools]") {

@@ -167,7 +167,8 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
   CHECK(run_has(run_command({"run", file, "--input", "t=([7, 8], maybe)"}).err, "expected an integer"));
   CHECK(run_has(run_command({"run", file, "--input", "s=3"}).err, "expected a shape such as [1, n]"));
   CHECK(run_has(run_command({"run", file, "--input", "x=[[1], 2]"}).err, "differ in length"));
-  CHECK(run_has(run_command({"run", file, "--input", "x=word"}).err, "expected a file"));
+  CHECK(
+      run_has(run_command({"run", file, "--input", "x=word"}).err, "expected a file (.npy, .pb or an image; .npz for"));
   CHECK(
       run_has(run_command({"run", file, "--input", "t=([3000000000], _)"}).err, "3000000000 is not a value of int32"));
   CHECK(run_has(run_command({"run", file, "--dim", "k=2"}).err, "no input has a dim 'k'"));
