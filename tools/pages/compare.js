@@ -24,7 +24,7 @@
         `B / A: B takes ${words(ratio)}`.replace("takes", ratio < 1 ? "is" : "takes"),
         style(ratio),
       ),
-      tile(`${format.time(a.kernels_us)} / ${format.time(b.kernels_us)}`, "in kernels, A / B"),
+      tile(`${format.time(a.kernels_us)} / ${format.time(b.kernels_us)}`, "in kernels, A / B, in other runs with the profiler"),
       tile(`${a.limit_ms.toPrecision(3)} / ${b.limit_ms.toPrecision(3)} ms`, "the machine's limit, A / B"),
     ),
   );

@@ -23,9 +23,9 @@
     element(
       "div",
       {className: "tiles"},
-      tile(`${figures.median_ms.toPrecision(4)} ms`, `median of ${figures.runs} runs`),
+      tile(`${figures.median_ms.toPrecision(4)} ms`, `a run, median of ${figures.runs} without the profiler`),
       tile(`${figures.runs_per_s.toPrecision(4)} / s`, "runs"),
-      tile(format.time(total), "of a run in kernels"),
+      tile(format.time(total), "in kernels of a run, mean of other runs with the profiler"),
       tile(
         `${profile.limit_ms.toPrecision(4)} ms`,
         `the machine's limit, ${format.share((profile.limit_ms * 1000) / total)} of that`,

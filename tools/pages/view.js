@@ -57,7 +57,6 @@
       element("button", {title: "zoom out (-)", "aria-label": "zoom out", onclick: () => zoomBy(1 / 1.4)}, "−"),
       element("button", {title: "show all (0)", onclick: () => canvas.all()}, "all"),
       element("button", {title: "to the top (Home)", onclick: () => canvas.home()}, "top"),
-      status,
     ),
   );
 
@@ -112,6 +111,7 @@
       runtime: "runtime or other function",
       border: "input, result",
     }),
+    status,
   );
   for (const note of data.notes)
     header.append(element("div", {className: "faint", style: "flex-basis: 100%"}, `Note: ${note}.`));
