@@ -132,7 +132,6 @@ void Parser::read_definitions() {
       const Diagnostic& error = in_syntax.all()[i];
       python ? python_errors_.push_back(error) : void(diagnostics_.add(error));
     }
-    model_errors(reader.take_errors());
     bool keep = false;
     python_functions_ = reader.uncalled();
     for (const Line* function : reader.take_functions()) {

@@ -1,5 +1,6 @@
 // Definitions, imports and functions of Python around a module.
 #include <algorithm>
+#include <iterator>
 
 #include "ir/text/parsing.h"
 #include "ir/text/python_run.h"
@@ -97,7 +98,11 @@ void Python::write_definition(const Line& line) {
 
 void Python::define_class(const Line& line) {
   forget_decorated(line);
-  if (!is_script_class(line) && follows_class(line)) return bind_class(line);
+  if (!is_script_class(line) && follows_class(line)) {
+    auto is_of_head = [&](const Diagnostic& error) { return error.span.line == line.line; };
+    std::ranges::copy_if(errors_, std::back_inserter(model_errors_), is_of_head);
+    return bind_class(line);
+  }
   bool is_module = is_script_class(line) || (line.decorators.empty() && !line.extra);
   if (is_module) return write_definition(line);
   add_volatile(line);
