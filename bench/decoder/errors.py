@@ -112,7 +112,7 @@ def compiled(a, folder, form, flags):
     name = form.replace(", ", "_").replace(" ", "_")
     model = folder / f"{name}.onnx" if flags else float_model
     artifact = folder / f"{name}.so"
-    if not (a.new and model.exists()):
+    if flags and not (a.new and model.exists()):
         run(a.relaxc, "quantize", float_model, "-o", model, *flags)
     run(a.relaxc, "compile", model, "-o", artifact)
     return model, artifact
