@@ -200,10 +200,11 @@ TEST_CASE("programs link the builtins that few programs call", "[embed]") {
   must_run({RELAXC_CMAKE, "--build", project});
   const std::string find =
       "PKG_CONFIG_PATH=" + file_below(prefix, "relaxc-builtins.pc").parent_path().string() + " pkg-config ";
-  must_run({"sh", "-c",
-            fmt::format("c++ -std=c++20 " RELAXC_CXX_FLAGS " -I{0} {0}/tests/embed/rare_host.cc -o {1}/host_by_pkg_config "
-                        "$({2} --cflags --libs relaxc-builtins)",
-                        RELAXC_SOURCE_DIR, project, find)});
+  must_run(
+      {"sh", "-c",
+       fmt::format("c++ -std=c++20 " RELAXC_CXX_FLAGS " -I{0} {0}/tests/embed/rare_host.cc -o {1}/host_by_pkg_config "
+                   "$({2} --cflags --libs relaxc-builtins)",
+                   RELAXC_SOURCE_DIR, project, find)});
   std::ofstream(project + "/rare.py") << "@R.function(pure=False)\n"
                                          "def main(x: R.Tensor((\"n\",), \"float32\"), c: R.Tensor((), \"bool\")):\n"
                                          "    _ = R.assert_op(c, format=\"never\")\n"
