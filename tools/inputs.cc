@@ -206,9 +206,12 @@ static void check_sizes(const std::map<std::string, int64_t>& dims, const std::v
     for (size_t d = 0; d < tensor->shape().size(); ++d) {
       const std::string& text = (*inputs[i].dims)[d].text;
       std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dims);
-      if (wanted && *wanted != tensor->shape()[d])
-        fail({}, "--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted, source, d,
-             printable(inputs[i].name), tensor->shape()[d]);
+      if (!wanted || *wanted == tensor->shape()[d]) continue;
+      if (dims.contains(text))
+        fail({}, "--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted, source, d, inputs[i].name,
+             tensor->shape()[d]);
+      fail({}, "--dim contradicts {}: dim {} ({}) of input '{}' is {}, expected {}", source, d, text, inputs[i].name,
+           tensor->shape()[d], *wanted);
     }
   }
 }

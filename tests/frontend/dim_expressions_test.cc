@@ -51,7 +51,7 @@ TEST_CASE("a dim that is named by an expression of other dims has its value", "[
                                           "mask=[[1, 2]]", "--input", "x=[[1, 2], [3, 4]]"});
   INFO(wrong.out << wrong.err);
   CHECK(wrong.exit_code == 1);
-  CHECK(contains(wrong.err, "input 'mask': dim 0 (length + past) is 1, but length + past is 5"));
+  CHECK(contains(wrong.err, "dim 0 (length + past) of input 'mask' is 1, expected 5"));
   CHECK(contains(run_relaxc({"compile", model, "--dim", "past=3", "-o", folder.at("m.so")}).out, "m.so: "));
 }
 
