@@ -207,10 +207,11 @@ static void check_sizes(const std::map<std::string, int64_t>& dims, const std::v
       const std::string& text = (*inputs[i].dims)[d].text;
       std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dims);
       if (!wanted || *wanted == tensor->shape()[d]) continue;
+      const std::string name = printable(inputs[i].name);
       if (dims.contains(text))
-        fail({}, "--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted, source, d, inputs[i].name,
+        fail({}, "--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted, source, d, name,
              tensor->shape()[d]);
-      fail({}, "--dim contradicts {}: dim {} ({}) of input '{}' is {}, expected {}", source, d, text, inputs[i].name,
+      fail({}, "--dim contradicts {}: dim {} ({}) of input '{}' is {}, expected {}", source, d, text, name,
            tensor->shape()[d], *wanted);
     }
   }
