@@ -60,11 +60,15 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   const bool has_pairs = rows ? ceil_div(*rows, kTileRows) % 2 == 0 || *rows > cost_model::kManyTileRows * kTileRows
                               : product.op == kMatmul;
   const bool must_be_even = plan.in_place && !product.windows && *rows / kTileRows % 2 != 0;
-  plan.row_tiles =
-      decisions.number("row_tiles", must_be_even ? Ints{1} : Ints{1, 2}, has_pairs && !must_be_even ? 2 : 1);
+  // Rows that are laid out where they are used leave a small right operand in the L1 cache if they are few.
+  const int64_t right_bytes = product.num_columns() * row_bytes;
+  const bool is_beside_rows = !plan.in_place && rows && *rows >= cost_model::kFewestRowBlocks * 2 * kTileRows &&
+                              right_bytes <= 2 * target.l1_of_core();
+  plan.row_tiles = decisions.number("row_tiles", must_be_even ? Ints{1} : Ints{1, 2},
+                                    has_pairs && !must_be_even && !is_beside_rows ? 2 : 1);
   plan.column_tiles =
       decisions.number("column_tiles", {1, 2}, ceil_div(product.num_columns(), kTileRows) % 2 == 0 ? 2 : 1);
-  const bool right_is_large = product.num_columns() * row_bytes > half_l2;
+  const bool right_is_large = right_bytes > half_l2;
   const bool left_is_small = rows ? *rows * row_bytes <= half_l2 : right_is_large || product.op == kMatmul;
   // A block of rows that is laid out where it is used is still in the L1 cache there, but each is the work of one
   // thread.
@@ -75,8 +79,7 @@ TilePlan choose_tiles(const TileProduct& product, const Target& target, Decision
   // Each row of a stored image is read for several rows of the window, during which it stays in the L1 cache beside a
   // tile of columns, if not beside all of them.
   const int64_t half_l1 = target.l1_of_core() / 2, columns = plan.column_tiles * kTileRows;
-  const bool keeps_columns =
-      product.windows && columns * row_bytes <= half_l1 && product.num_columns() * row_bytes > half_l1;
+  const bool keeps_columns = product.windows && columns * row_bytes <= half_l1 && right_bytes > half_l1;
   plan.columns_first = (plan.in_place || plan.copies_before) &&
                        decisions.flag("columns_first", (right_is_large && left_is_small) || keeps_columns);
   const int64_t groups = rows ? row_groups(ceil_div(*rows, tile_rows), tile_rows * row_bytes, target) : 1;
@@ -364,20 +367,22 @@ ScheduleRule tiles_rule() {
   return anchored(
       {.name = "tiles",
        .doc = "a product or convolution of bytes or bfloat16 on the tiles of matrix registers (AMX)",
-       .decisions = {{"row_tiles", "tiles of rows in registers",
-                      "2; 1 where few rows make an odd number, and for symbolic rows of pixels"},
-                     {"column_tiles", "tiles of columns in registers", "2, or 1 of an odd number"},
-                     {"in_place", "the left operand is read where it lies",
-                      "where its rows are evenly apart there; always of windows of a stored image"},
-                     {"copies_before", "the left operand, unless it is read in place, is laid out before all products",
-                      fmt::format("where it fills at most half of L2 and the right one more, or it has fewer than {} "
-                                  "blocks of rows; always of a matmul of symbolic rows",
-                                  cost_model::kFewestRowBlocks)},
-                     {"columns_first", "all rows use a tile of columns before the next one",
-                      "where the right operand fills more than half of L2, and the left one less; of windows that are "
-                      "read in place where it fills more than half of L1, and a tile of its columns less"},
-                     {"groups", "of row tiles, for which it is laid out together otherwise",
-                      "a quarter of L2; 1 of symbolic rows"}}},
+       .decisions =
+           {{"row_tiles", "tiles of rows in registers",
+             "2; 1 where few rows make an odd number, for symbolic rows of pixels, and where rows are laid out "
+             "beside a right operand of at most twice L1"},
+            {"column_tiles", "tiles of columns in registers", "2, or 1 of an odd number"},
+            {"in_place", "the left operand is read where it lies",
+             "where its rows are evenly apart there; always of windows of a stored image"},
+            {"copies_before", "the left operand, unless it is read in place, is laid out before all products",
+             fmt::format("where it fills at most half of L2 and the right one more, or it has fewer than {} "
+                         "blocks of rows; always of a matmul of symbolic rows",
+                         cost_model::kFewestRowBlocks)},
+            {"columns_first", "all rows use a tile of columns before the next one",
+             "where the right operand fills more than half of L2, and the left one less; of windows that are "
+             "read in place where it fills more than half of L1, and a tile of its columns less"},
+            {"groups", "of row tiles, for which it is laid out together otherwise",
+             "a quarter of L2; 1 of symbolic rows"}}},
       find_tile_product, choose_tiles, schedule_tiles);
 }
 
