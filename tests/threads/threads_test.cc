@@ -20,7 +20,12 @@ TEST_CASE("eight threads run one program with batches of all sizes", "[threads]"
   must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
             "-DRELAXC_RUNTIME_ONLY=ON", "-DRELAXC_SANITIZE=thread"});
   must_run({RELAXC_CMAKE, "--build", build, "--target", "many_threads"});
-  CHECK(must_run({build + "/many_threads", artifact}).starts_with("0 of 24000 results are wrong"));
+  const Outcome watched = run_program({build + "/many_threads", artifact}, 600);
+  // GCC's sanitizer before 14 does not start where the kernel places memory with more random bits, as Ubuntu's does.
+  if (watched.err.find("unexpected memory mapping") != std::string::npos) return;
+  INFO(watched.how_it_ended() << "\n" << watched.out << watched.err);
+  CHECK(watched.exit_code == 0);
+  CHECK(watched.out.starts_with("0 of 24000 results are wrong"));
 }
 
 }  // namespace relaxc::test
