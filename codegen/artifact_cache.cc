@@ -215,7 +215,7 @@ class WriteWarning {
   void say(const std::string& why) {
     std::call_once(said_, [&] {
       if (!note_) return;
-      // A folder that is not fit for it is no fuller than another.
+      // Room helps only in a folder that can be a cache.
       const char* room = why_nothing_is_cached(folder_).empty() ? "make room there (relaxc cache clear), or " : "";
       note_(fmt::format(
           "warning: nothing more is kept in the cache '{}': {}; {}name another folder (--cache DIR, RELAXC_CACHE)",

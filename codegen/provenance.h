@@ -1,4 +1,4 @@
-// What an artifact says about its making, for whoever finds one: relaxc inspect shows it.
+// Notes in an artifact of the model, the version and the settings that made it, which relaxc inspect shows.
 #pragma once
 #include <map>
 #include <string>

@@ -150,7 +150,8 @@ std::optional<Expr> concat_one(const Site& site) {
   const Tuple* items = site.call.args[0].as<Tuple>();
   return items && items->items.size() == 1 ? std::optional(items->items[0]) : std::nullopt;
 }
-// What dequantize needs for rows that are taken of its operands, along one axis, instead of its results.
+// The operands of dequantize for some of its rows: these are taken of the numbers and parameters, along one axis,
+// instead of the results.
 class TakenParameters {
  public:
   TakenParameters(const Site& site, const Call& dequantize)

@@ -21,7 +21,7 @@
 #include "passes/quantized_means.h"
 #include "passes/quantized_values.h"
 #include "support/lists.h"
-#include "tir/intrin/tensor_intrin.h"
+#include "tir/dot_forms.h"
 
 namespace relaxc {
 

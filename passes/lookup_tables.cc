@@ -57,7 +57,7 @@ class TableMaker final : public GraphRewriter {
     kept_.push_back(binding.var);
     if (!is_byte_tensor(binding.value.type()) || cost <= table_cost_) return std::nullopt;
     const Expr result = b.op(std::string(kLookup.text), {*root, on_all_bytes(binding.var, *root, b)});
-    // What follows depends on the same bytes: x * sigmoid(x) with integers between is one table, too.
+    // Later operators depend on the same bytes, so that x * sigmoid(x) with integers between is one table, too.
     derived_.insert_or_assign(result.get(), Derived{*root, binding.value, cost});
     kept_.push_back(result);
     return result;

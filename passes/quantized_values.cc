@@ -124,7 +124,8 @@ bool can_sum(int64_t depth) { return depth <= kMostDepth; }
 
 namespace {
 
-// What corrects a sum of products for zero points. The sums of an operand's numbers broadcast to the result.
+// The sums by which a sum of products is corrected for zero points. Those of an operand's numbers broadcast to the
+// result.
 struct Corrections {
   std::function<Expr()> left_sums, right_sums;
   int64_t depth;

@@ -1,4 +1,4 @@
-// What is read of an artifact beside what a run needs: for relaxc inspect.
+// Parts of an artifact that no run needs, and that relaxc inspect shows.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -5,12 +5,11 @@
             [--relaxc build/relaxc] [--ort build/ort_bench]
 
 Exports the networks of bench/models/networks.py, lets `relaxc quantize` make each of FORMS of them, compiles all, and runs
-them on random tokens behind the keys and values that the float32 artifact computes of random tokens before them. The table shows the
-root mean square of the difference of all outputs' worst one from torch's, relative to that of the result, of the
-batches the largest. With --ort, ONNX Runtime computes the same files on the same inputs, without graph optimizations (with
-int8 weights they give other numbers): "from ort" is the largest such difference between both, which says that relaxc computes
-as the file says. Needs Debian's python3-torch, python3-torchvision
-and python3-onnx.
+them on random tokens. The keys and values before these are those that the float32 artifact computes of other random tokens.
+An error is the root mean square of an output's difference from torch's, divided by the root mean square of torch's; the table
+shows that of the worst output and the worst batch. With --ort, ONNX Runtime computes the same files on the same inputs,
+without graph optimizations (with int8 weights they give other numbers): "from ort" is the largest difference between both,
+which says that relaxc computes as the file says. Needs Debian's python3-torch, python3-torchvision and python3-onnx.
 """
 import argparse
 import pathlib

@@ -278,7 +278,7 @@ void Parser::report_python() {
     for (const auto& [form, note] : kNoModuleHints | std::views::reverse) {
       if (origin_->text->find(form) != std::string::npos) hint = note;
     }
-    // What looks like none of these forms may be a module whose syntax is wrong.
+    // A text with none of these forms may be a module whose syntax is wrong: then its first error says more.
     for (const Diagnostic& error : python_errors_) {
       if (!hint) diagnostics_.add(error);
     }

@@ -46,6 +46,7 @@ std::optional<Stmt> joined_vectors(const For& outer, const Span& span, const Ana
 // Joins the vectors of a loop that copies or fills memory side by side: pixels of 16 channels of a byte fill a quarter
 // of a register each.
 PrimFuncRef join_vectors(const PrimFuncRef& function, const Target& target) {
+  if (may_alias(function)) return function;
   Analyzer facts = facts_of_params(function);
   return with_body(function, rewrite(function->body, [&](const Ref<For>& loop) -> std::optional<Stmt> {
                      return joined_vectors(*loop, loop.span(), facts, target);
