@@ -75,7 +75,7 @@ struct Blocks {
   int64_t padded(int64_t channels) const { return round_up(channels, block); }
   // Returns whether so many channels fill enough of their blocks.
   bool are_filled(int64_t channels) const { return 2 * channels >= padded(channels); }
-  bool is_depthwise() const { return groups > 1 && groups == filters && depth == 1; }
+  bool is_depthwise() const { return relaxc::is_depthwise(groups, filters, depth); }
   // Returns how many groups make one whose channels and filters fill blocks; nullopt if none do, or too many for the
   // products with zeros that this takes.
   std::optional<int64_t> merged_groups(bool is_constant) const {
@@ -245,8 +245,8 @@ std::optional<Layout> weight_layout_of(const Call& conv2d, int64_t group) {
   if (!weight || weight->size() != 4 || out->text() != fmt::format("NCHW{}c", lanes) || lanes == 1) return std::nullopt;
   const auto data = Layout::parse(attrs.data_layout, data_layout_of(2));
   const int64_t image_block = data ? data->block_of(1) : 1, channels = std::gcd((*weight)[1], image_block);
-  const bool is_depthwise = attrs.groups == (*weight)[0] && (*weight)[1] == 1 && image_block == lanes;
-  if (is_depthwise && group > 1 && (*weight)[3] % group == 0 && attrs.dilation.back() == 1)
+  const bool has_lanes = is_depthwise(attrs.groups, (*weight)[0], (*weight)[1]) && image_block == lanes;
+  if (has_lanes && group > 1 && (*weight)[3] % group == 0 && attrs.dilation.back() == 1)
     return Layout::parse(fmt::format("OIHW{}o{}w", lanes, group));
   if (channels == 1) return Layout::parse(fmt::format("OIHW{}o", lanes));
   if (channels % group != 0 || group == 1) return Layout::parse(fmt::format("OIHW{}i{}o", channels, lanes));

@@ -179,7 +179,7 @@ std::optional<int64_t> channels_in_block(const Target& target, const Convolution
 }
 
 int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of) {
-  if (of.groups > 1 && of.groups == of.filters && of.channels == 1) {
+  if (is_depthwise(of.groups, of.filters, of.channels)) {
     const DotForm* dot = find_dot_form(of.dtype, DType::int_(8), kInt32, target);
     return dot && of.width > 1 ? round_up(of.width, dot->group) - of.width : 0;
   }

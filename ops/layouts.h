@@ -41,6 +41,10 @@ LayoutsOf layout_without_reduced;
 LayoutsOf layout_of_windows;
 LayoutsOf layout_of_concat, layout_of_resize, layout_of_pad;
 
+// Returns whether each channel has one filter: `channels` are those of a filter.
+constexpr bool is_depthwise(int64_t groups, int64_t filters, int64_t channels) {
+  return groups > 1 && groups == filters && channels == 1;
+}
 // A convolution whose images may lie in blocks of channels.
 struct ConvolutionSizes {
   DType dtype;
