@@ -311,7 +311,7 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
   auto row_value = [&](const Buffer& statistic, Axes i) { return load(statistic, rows.result_at(i)); };
   Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max, elements_of(x[0], dtype));
   auto shifted = [&](Axes i) { return cast_to(at(x[0], i), dtype) - row_value(maximum, i); };
-  auto power = [&](Axes i) { return intrinsic("tir.exp", {shifted(i)}, dtype); };
+  auto power = [&](Axes i) { return power_in_softmax(shifted(i), least_normal_power(dtype)); };
   if (is_log) {
     Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
                       [&](Axes, Axes at_x) { return power(at_x); });

@@ -185,6 +185,8 @@ class AttentionFuser {
     })});
   }
 
+  // Powers below 2^-115 are 0, so that their products with values are not too small for normal numbers, either.
+  static constexpr double kLeastPower = -80;
   // The softmax: powers of each row, and the sums of these; the quotient where others read it before the product.
   struct Rows {
     Buffer powers, sums;
@@ -200,7 +202,7 @@ class AttentionFuser {
     Buffer maxima = b.reduce("T_softmax_maxelem", kFloat32, rows, row, lowest(kFloat32), combine_max,
                              [&](Axes i, Axes r) { return in_row(x, i, r[0]); });
     Buffer powers = b.compute("T_softmax_exp", kFloat32, shape,
-                              [&](Axes i) { return intrinsic("tir.exp", {at(x, i) - of_row(maxima, i)}, kFloat32); });
+                              [&](Axes i) { return power_in_softmax(at(x, i) - of_row(maxima, i), kLeastPower); });
     Buffer sums = b.reduce("T_softmax_expsum", kFloat32, rows, row, zero(kFloat32), combine_sum,
                            [&](Axes i, Axes r) { return in_row(powers, i, r[0]); });
     return {powers, sums};

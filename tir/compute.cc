@@ -153,6 +153,12 @@ Expr highest(DType dtype) {
   return int_imm(dtype.is_bool() ? 1 : -1, dtype);
 }
 
+Expr power_in_softmax(const Expr& x, double least) {
+  const DType dtype = dtype_of(x);
+  return intrinsic("tir.exp", {select(x < float_imm(least, dtype), lowest(dtype), x)}, dtype);
+}
+double least_normal_power(DType dtype) { return dtype.bits == 64 ? -708 : -87; }
+
 Expr at(const Buffer& buffer, Axes axes) { return load(buffer, axes); }
 
 }  // namespace relaxc

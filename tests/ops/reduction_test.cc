@@ -205,3 +205,21 @@ TEST_CASE("softmax and log_softmax", "[ops][reduction]") {
   }
   CHECK(contains(error_of(reduction_table(), "nn.softmax", {values({2}, kInt32)}), "expected a float, got int32"));
 }
+
+TEST_CASE("softmax has no results that are too small for normal numbers", "[ops][reduction]") {
+  struct Case {
+    DType dtype;
+    double normal, too_small;
+  };
+  for (const Case& c : {Case{kFloat32, -86.5, -88}, Case{kFloat64, -707, -709}}) {
+    Tensor x = Tensor::empty({5}, c.dtype);
+    const double elements[] = {0, c.normal, c.too_small, -1e5, -INFINITY};
+    for (int64_t i = 0; i < 5; ++i) x.set_double(i, elements[i]);
+    const Tensor y = run("nn.softmax", x, {{"axis", 0}});
+    CHECK(y.as_double(0) == 1);
+    CHECK(std::abs(y.as_double(1) / std::exp(c.normal) - 1) < 1e-5);
+    for (int64_t i = 2; i < 5; ++i) CHECK(y.as_double(i) == 0);
+    x.set_double(3, NAN);
+    CHECK(std::isnan(run("nn.softmax", x, {{"axis", 0}}).as_double(2)));
+  }
+}

@@ -57,7 +57,10 @@ class WorkCounter {
         [&](const Seq& list) {
           for (const Stmt& each : list.stmts) count(each);
         },
-        [&](const BufferStore& store) { access(store.buffer), value(store.value), indices(store.indices); },
+        [&](const BufferStore& store) {
+          loads_of_store_.clear();
+          access(store.buffer), value(store.value), indices(store.indices);
+        },
         [&](const For& loop) { repeated(loop.extent, loop.body); }, [&](const While&) { is_known_ = false; },
         [&](const IfThenElse& branch) {
           value(branch.condition), count(branch.then_body);
@@ -89,8 +92,7 @@ class WorkCounter {
   // Counts the loads in the expression, too.
   int64_t operations_of(const NodeRef& e) {
     if (const BufferLoad* load = e.as<BufferLoad>()) {
-      access(load->buffer);
-      indices(load->indices);
+      if (is_new(e)) access(load->buffer), indices(load->indices);
       return 0;
     }
     if (const Sides sides = sides_of(e); sides.a) {
@@ -105,6 +107,13 @@ class WorkCounter {
     visit_children(e, [&](const NodeRef& child, Slot) { sum += operations_of(child); });
     return sum;
   }
+  // Returns whether a load is the first of its element in a store. Others find it in a register.
+  bool is_new(const NodeRef& load) {
+    auto is_equal = [&](const NodeRef& other) { return structural_equal(other, load); };
+    if (std::ranges::any_of(loads_of_store_, is_equal)) return false;
+    loads_of_store_.push_back(load);
+    return true;
+  }
   // Indices count as accesses where they are loaded, and as no operations.
   void indices(const std::vector<Expr>& list) {
     for (const Expr& index : list) walk(index, [&](const BufferLoad& load) { access(load.buffer); });
@@ -113,6 +122,7 @@ class WorkCounter {
   std::unordered_map<const NodeHeader*, size_t> params_;
   Expr times_ = int_imm(1), operations_ = int_imm(0);
   std::vector<Expr> accesses_;
+  std::vector<NodeRef> loads_of_store_;
   bool is_known_ = true;
 };
 
