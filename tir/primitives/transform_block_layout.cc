@@ -50,6 +50,21 @@ IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t po
   return kind.value_or(IterKind::kSpatial);
 }
 
+// Simplifies what the origins of images make of indices: (tile * 64 + column) // 64 is tile.
+void simplify_indices(Block& content, const Analyzer& facts) {
+  auto simplified = [&](const std::vector<Expr>& indices) {
+    return map_each(indices, [&](const Expr& index) { return facts.simplify(index); });
+  };
+  content.body = rewrite(
+      content.body,
+      [&](const Ref<BufferLoad>& access) -> std::optional<Expr> {
+        return load(access->buffer, simplified(access->indices), access.span());
+      },
+      [&](const Ref<BufferStore>& access) -> std::optional<Stmt> {
+        return store(access->buffer, access->value, simplified(access->indices), access.span());
+      });
+}
+
 }  // namespace
 
 void TransformBlockLayout::apply(Step& step) const {
@@ -69,6 +84,7 @@ void TransformBlockLayout::apply(Step& step) const {
     axes.push_back(add_loop_with_axis(*block->tree, loops, box.vars[d], box.extents[d], kind));
   }
   substitute_content(content, origins);
+  simplify_indices(content, block->tree->facts);
   content.iter_vars = axes;
   content.predicate.reset();
   refresh_regions(block);

@@ -322,15 +322,19 @@ ScheduleRule default_rule() {
           .decisions = std::move(decisions)};
 }
 
+void schedule_blocks_by_default(Schedule& sch, const Blocks& blocks, const Target& target) {
+  ScheduleRule rule = default_rule();
+  Decisions decisions(rule.name, rule.decisions);
+  if (!blocks.empty()) schedule_blocks(sch, blocks, target, decisions);
+}
+
 void schedule_blocks_beside(Schedule& sch, const Target& target) {
   Blocks left;
   for (const Ref<Block>& block : plain_nests(sch.function())) {
     if (!block->annotations.get_bool(annotation<"fused_beside">(), false)) continue;
     if (auto found = sch.try_apply(GetBlock{block->name})) left.push_back(*found);
   }
-  ScheduleRule rule = default_rule();
-  Decisions decisions(rule.name, rule.decisions);
-  if (!left.empty()) schedule_blocks(sch, left, target, decisions);
+  schedule_blocks_by_default(sch, left, target);
 }
 
 }  // namespace relaxc

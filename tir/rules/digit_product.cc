@@ -1,7 +1,7 @@
 // The schedule of products with packed numbers of few bits, by digits of the activations (passes/digit_products.h).
 // Threads share tiles of columns, whose numbers are one stream of memory:
 //
-//   for row, chunk: digits of the activations         before, for all tiles
+//   for row, chunk: digits of the activations         before, for all tiles, as the default rule does
 //   for tile in parallel:
 //     for block of rows:                               where their number is symbolic
 //       for chunk of the depth:                        prefetches the scales of later chunks
@@ -9,11 +9,14 @@
 //           for part of the chunk, vector:             prefetches numbers; unpacks them in registers: an AND, a shift
 //             sums[row, digit, vector] += dot product  int32, in registers
 //           y[row, vector] += step * scale * sums      float32
+//       for row, vector: the result, and what is computed from it
 #include <algorithm>
 
 #include "support/checked_math.h"
 #include "tir/analysis/annotations.h"
+#include "tir/primitives/extend_axis.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
@@ -25,13 +28,16 @@ constexpr int64_t kRowsInBlock = 8;  // whose sums stay in the L1 cache
 
 struct DigitProduct {
   Stage product;
+  Expr rows;
   std::optional<int64_t> num_rows;
   int64_t digits, vectors;
   std::string instruction;
+  const Target& target;
 };
 struct DigitPlan {
   int64_t rows;    // of a group, whose sums of digits are in registers at the same time
   int64_t groups;  // in a block of rows; 0: there is one block
+  std::optional<Versions> versions;
 };
 
 const BufferLoad& numbers_of(const Block& sums) { return *operands_of(sums)[1]; }
@@ -51,14 +57,23 @@ std::variant<DigitProduct, std::string> find_digit_product(const PrimFuncRef& pr
   const auto digits = as_int(axes[2].domain.extent), vectors = as_int(axes[4].domain.extent),
              lanes = as_int(axes[5].domain.extent);
   if (!form || !digits || !vectors || lanes != form->lanes) return "the target has no dot product of these lanes";
-  return DigitProduct{*stage, as_int(axes[0].domain.extent), *digits, *vectors, form->name};
+  const Expr& rows = axes[0].domain.extent;
+  return DigitProduct{*stage, rows, as_int(rows), *digits, *vectors, form->name, target};
 }
 
 DigitPlan choose_digit_product(const DigitProduct& found, const Target& target, Decisions& decisions) {
   const int64_t fit = (target.num_vector_registers - cost_model::kSpareOfMany) / (found.digits * found.vectors);
-  const std::vector<int64_t> candidates = divisors_between(1, std::max<int64_t>(1, fit), found.num_rows.value_or(1));
+  const std::vector<int64_t> candidates =
+      divisors_between(1, std::max<int64_t>(1, fit), found.num_rows.value_or(kRowsInBlock));
   const int64_t rows = decisions.number("rows", candidates, candidates.empty() ? 1 : candidates.back());
-  return {rows, found.num_rows ? 0 : kRowsInBlock / rows};
+  if (found.num_rows) return {rows, 0, std::nullopt};
+  std::optional<Versions> versions;
+  if (const auto dim = try_cast<Var>(found.rows)) {
+    // A token at a time reads the matrix as fast as memory gives it.
+    decisions.list(kSpecialize, numbers_between(1, kRowsInBlock), {1});
+    versions = Versions{*dim, kSpecialize};
+  }
+  return {rows, kRowsInBlock / rows, versions};
 }
 
 class DigitSchedule {
@@ -70,6 +85,8 @@ class DigitSchedule {
     const BlockRV sums = producer_with_sums();
     const std::optional<BlockRV> unpacking = unpacking_of(sums);
     const Buffer words = words_of(unpacking, sums);
+    const std::optional<BlockRV> epilogue = take_epilogue();
+    const Blocks before = blocks_before(sums, unpacking);
     const Loops loops = loops_of_axes(sch_, product_);  // rows, tiles, vectors, lanes, chunks
     const LoopRV &tile = loops[1], &vector = loops[2], &lane = loops[3], &chunk = loops[4];
     const Factors factors =
@@ -78,7 +95,8 @@ class DigitSchedule {
     const LoopRV &group = rows[rows.size() - 2], &row = rows.back();
     const Loops around = plan_.groups > 0 ? Loops{tile, rows[0]} : Loops{tile};
     sch_.apply(Reorder{joined({around, {chunk, group, row, vector, lane}})});
-    const BlockRV result = sch_.apply(CacheWrite{product_, 0, "local"});
+    const BlockRV result = epilogue ? *epilogue : sch_.apply(CacheWrite{product_, 0, "local"});
+    if (epilogue) sch_.apply(SetScope{product_, 0, "local"});
     sch_.apply(ReverseComputeAt{result, around.back(), true});
     const Loops stored = loops_inside(sch_, result, around.size());
     unroll(sch_, {row});
@@ -87,10 +105,48 @@ class DigitSchedule {
     sch_.apply(DecomposeReduction{product_, chunk});
     const AttrList parameters = prefetches_of_parameters(words);
     if (!parameters.empty()) sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), parameters});
+    if (plan_.groups > 0) sch_.apply(Annotate{tile, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{tile});
+    schedule_blocks_by_default(sch_, before, found_.target);
   }
 
  private:
+  // Returns the block of the result, with all that is computed from the product, whose axes become those of the
+  // product; none where several blocks are.
+  std::optional<BlockRV> take_epilogue() {
+    const Blocks merged = sch_.apply(MergeEpilogue{product_});
+    if (merged.size() != 1) return std::nullopt;
+    const std::vector<IterVar> axes = block_of(merged[0])->iter_vars, of_product = block_of(product_)->iter_vars;
+    auto extent = [&](size_t axis) { return *as_int(of_product[axis].domain.extent); };  // behind the rows
+    const int64_t vectors = extent(2), lanes = extent(3), columns = vectors * lanes;
+    const auto last = static_cast<int64_t>(axes.size()) - 1;
+    const ExtendAxis whole_tiles{merged[0], last, extent(1) * columns};
+    const TransformBlockLayout as_product{merged[0], IndexMap(axes.size(), [&](const Exprs& at) {
+                                            Expr row = int_imm(0);
+                                            for (size_t d = 0; d + 1 < at.size(); ++d)
+                                              row = row * axes[d].domain.extent + at[d];
+                                            const Expr& n = at.back();
+                                            return Exprs{row, floor_div(n, columns),
+                                                         floor_mod(floor_div(n, lanes), vectors), floor_mod(n, lanes)};
+                                          })};
+    if (!is_int(axes.back().domain.extent, whole_tiles.extent) && !sch_.try_apply(whole_tiles)) return std::nullopt;
+    if (!sch_.try_apply(as_product)) return std::nullopt;
+    return merged[0];
+  }
+  // Returns the blocks that make the operands, and are left to the default rule.
+  Blocks blocks_before(const BlockRV& sums, const std::optional<BlockRV>& unpacking) {
+    auto is_same = [&](const BlockRV& a, const BlockRV& b) { return same_node(write_of(a), write_of(b)); };
+    Blocks result;
+    for (const BlockRV& block : sch_.apply(GetChildBlocks{sch_.apply(GetBlock{"root"})})) {
+      const bool is_placed = is_same(block, sums) || (unpacking && is_same(block, *unpacking));
+      const bool is_before = std::ranges::any_of(found_.product.prologue, [&](const Ref<Block>& before) {
+        return same_node(before->writes[0].buffer, write_of(block));
+      });
+      if (is_before && !is_placed) result.push_back(block);
+    }
+    return result;
+  }
+  Buffer write_of(const BlockRV& block) const { return block_of(block)->writes[0].buffer; }
   Ref<Block> block_of(const BlockRV& block) const { return cast<Block>(sch_.get(block)); }
   BlockRV producer_with_sums() {
     for (const BlockRV& block : sch_.apply(GetProducers{product_})) {
@@ -101,7 +157,7 @@ class DigitSchedule {
   std::optional<BlockRV> unpacking_of(const BlockRV& sums) {
     const Buffer numbers = numbers_of(*block_of(sums)).buffer;
     for (const BlockRV& block : sch_.apply(GetProducers{sums})) {
-      if (same_node(block_of(block)->writes[0].buffer, numbers)) return block;
+      if (same_node(write_of(block), numbers)) return block;
     }
     return std::nullopt;
   }
@@ -148,7 +204,7 @@ class DigitSchedule {
     sch_.apply(Annotate{depth[0], annotation<"prefetch_ahead">(), AttrList{words->name, rows_ahead(words, 1)}});
   }
   int64_t numbers_in_byte(const BlockRV& unpacking) const {
-    const Buffer words = operands_of(*block_of(unpacking))[0]->buffer, numbers = block_of(unpacking)->writes[0].buffer;
+    const Buffer words = operands_of(*block_of(unpacking))[0]->buffer, numbers = write_of(unpacking);
     return *as_int(buffer_type(numbers).shape[1]) / *as_int(buffer_type(words).shape[1]);
   }
   void unpack(const BlockRV& unpacking, const LoopRV& vector) {
@@ -177,7 +233,9 @@ ScheduleRule digit_product_rule() {
                    .op = "matmul",
                    .doc = "a product of few rows with packed numbers of few bits, by digits of the activations",
                    .decisions = {{"rows", "rows whose sums of digits are in registers at the same time",
-                                  "a divisor of the rows, at most vector registers / (digits * vectors of a tile)"}}},
+                                  "a divisor of the rows, of 8 where they are symbolic, at most vector registers / "
+                                  "(digits * vectors of a tile)"},
+                                 {kSpecialize, "symbolic rows that have separate code", "1"}}},
                   find_digit_product, choose_digit_product, follow_digit_product);
 }
 
