@@ -1,11 +1,14 @@
 // Expects: operators on leaves. Guarantees: a small tensor whose elements are known (ops/known_values.h) is a constant,
 // or made of scalars at once; what reads its elements or takes it for a shape has the scalars. Dims that a cast takes
 // from a shape that is known are expressions over the dims before it, and types say what follows from that.
+#include <algorithm>
+
 #include "ir/op_names.h"
 #include "ir/type_relation.h"
 #include "ops/attributes.h"
 #include "ops/known_values.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -70,6 +73,9 @@ class KnownValueFolder final : public GraphRewriter {
     const std::vector<Expr>* values = shape ? &shape->values : known_shape(binding.value.type());
     const std::vector<Expr>* dims = known_shape(*binding.cast);
     if (!values || !dims || values->size() != dims->size()) return keep(binding);
+    for (size_t d = 0; d < dims->size(); ++d) {  // behind a cast of max(n, 0) to n, that is not negative
+      if (facts_.can_prove(int_imm(0) <= (*values)[d])) facts_.assume(int_imm(0) <= (*dims)[d]);
+    }
     VarMap found;
     for (size_t d = 0; d < dims->size(); ++d) {
       auto dim = try_cast<Var>((*dims)[d]);
@@ -91,8 +97,21 @@ class KnownValueFolder final : public GraphRewriter {
   // The type of a call may follow from operands that are known by now.
   std::optional<Expr> with_better_type(const Binding& binding) {
     const Type& declared = binding.value.type();
-    if (!declared.is<TensorType>() || known_shape(declared)) return std::nullopt;
+    if (!declared.is<TensorType>()) return std::nullopt;
+    if (known_shape(declared)) return with_simple_dims(binding.value);
     return relaxc::with_better_type(binding.value, declared, ops_);
+  }
+  // An operator that takes scalars does not know which of them are dims, which are not negative: arange(n) has
+  // max(n, 0) elements.
+  std::optional<Expr> with_simple_dims(const Expr& value) const {
+    const Call* call = value.as<Call>();
+    if (!call || !call->callee.is<OpRef>()) return std::nullopt;
+    const std::vector<Expr>& dims = *known_shape(value.type());
+    const std::vector<Expr> simple = map_each(dims, [&](const Expr& dim) { return facts_.simplify(dim); });
+    auto is_same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
+    if (std::ranges::equal(dims, simple, is_same)) return std::nullopt;
+    return relaxc::call(call->callee, call->args, call->attrs, tensor_type(simple, *tensor_dtype(value.type())),
+                        value.span());
   }
 
   KnownValues values_;
