@@ -20,6 +20,7 @@ namespace relaxc {
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
   X(lower_precision, "store what products read in 16 bits (--precision), and let them add up in float32")          \
   X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")              \
+  X(move_scales, "scale the left operands of products in place of the right ones, which lie where they are read")  \
   X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")     \
   X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")         \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
@@ -141,7 +142,7 @@ const std::vector<Pipeline>& pipelines() {
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
         "canonicalize", "fold_batch_norm", "fold_parameters", "apply_kernels", "decompose_rest", "integer_regions",
-        "lookup_tables", "fold_constants", "lower_precision", "pack_quantized", "thin_products", "choose_layouts", "remove_dead_code",
+        "lookup_tables", "fold_constants", "lower_precision", "pack_quantized", "move_scales", "thin_products", "choose_layouts", "remove_dead_code",
         "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // clang-format on
