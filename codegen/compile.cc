@@ -296,9 +296,10 @@ void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
   executable_.metadata.merge(codegen::provenance_of(settings));
   const codegen::KernelMap kernels = this->kernels();
-  if (!settings.interpret && !kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
+  // The loader compares these with the CPU it runs on (vm/cpu.h).
+  if (!settings.interpret) executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
+  if (!settings.interpret && !kernels.empty()) {
     executable_.metadata[vm::kCpuKey] = target_.cpu;
-    executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   if (!settings.interpret) objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);

@@ -130,7 +130,8 @@ InTurn compare_with_other(const BenchOptions& options, Started& it, const Progra
   for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
   InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
   compare_results(it.session, other, it.inputs, function.outputs, options.closeness, result);
-  if (prints(options)) print_message("{} against {}: {}", options.model, options.other, result.text);
+  const char* same_flags = is_library_file(options.other) ? "" : " (compiled with the same flags)";
+  if (prints(options)) print_message("{} against {}{}: {}", options.model, options.other, same_flags, result.text);
   return result;
 }
 
@@ -168,8 +169,10 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
 // Says where the results differ from those of the other version by more than they may.
 bool is_right(const std::optional<InTurn>& compared, const std::string& what) {
   if (!compared || compared->wrong.empty()) return true;
-  print_error("wrong result against {}: {}\n  note: --rtol and --atol say how much may differ\n", what,
-              printable(compared->wrong, std::string::npos));
+  print_error(
+      "wrong result against {}: {}\n  note: --rtol and --atol say how much may differ: models of other precision "
+      "do, by what 'relaxc quantize' and --check-inputs report\n",
+      what, printable(compared->wrong, std::string::npos));
   return false;
 }
 

@@ -84,13 +84,25 @@ std::string why_called(const std::string& symbol, const OpTable& ops) {
   return "";
 }
 
+// Returns the passes from operators to fused kernels, as a compilation runs them, but for those that choose layouts,
+// pack weights and schedule kernels: these take time, and kernels keep their names.
+std::string passes_to_kernels(const Tables& tables) {
+  constexpr std::string_view kLeftOut[] = {"lower_precision", "pack_quantized", "choose_layouts",  "pack_weights",
+                                           "note_constants",  "schedule",       "rewrite_weights", "fuse_loops"};
+  std::string result;
+  for (const char* name : {"simplify", "kernels"}) {
+    const Pipeline& pipeline = *std::ranges::find(tables.pipelines(), name, &Pipeline::name);
+    for (const std::string& pass : pipeline.passes) {
+      if (std::ranges::count(kLeftOut, pass) == 0) result += (result.empty() ? "" : ",") + pass;
+    }
+  }
+  return result;
+}
+
 // Says what operators become: tensor programs, fused with their neighbours, or functions of the runtime.
 // `unconverted` are the types of nodes that nothing implements.
 void add_kernels(Report& report, IRModule module, CompileSettings settings, const std::set<std::string>& unconverted) {
-  // The graph as the pipeline "simplify" leaves it, but for the layouts of weights, which take time to compute.
-  settings.passes =
-      "lambda_lift,inline_calls,spread_tuples,decompose,recognize,canonicalize,fold_batch_norm,fold_constants,"
-      "apply_kernels,decompose_rest,legalize,compose,fuse,remove_dead_code,merge_kernels";
+  settings.passes = passes_to_kernels(tables_of(settings));
   module = run_pipeline(std::move(module), settings);
   ModuleCalls calls = calls_of(module);
   for (const std::string& type : unconverted) calls.functions.erase(type);
@@ -176,7 +188,11 @@ Report report_of_model(const InspectCommand& command, bool is_text) {
 int run(const InspectCommand& command) {
   const std::string& file = command.file;
   bool is_text = is_text_path(split_text_path(file).file);
-  Report report = is_library_file(file) ? report_of_artifact(file) : report_of_model(command, is_text);
+  const bool is_artifact = is_library_file(file);
+  if (is_artifact && !command.compiler.fixed_dims.empty())
+    fail({}, "--dim is for models: an artifact is described for all dims; 'relaxc bench {} --dim {}' measures a run",
+         printable(file), printable(command.compiler.fixed_dims.front()));
+  Report report = is_artifact ? report_of_artifact(file) : report_of_model(command, is_text);
   command.json ? print_text(report.json() + "\n") : print_message("{}", report.text());
   return kRight;
 }

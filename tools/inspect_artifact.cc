@@ -75,7 +75,7 @@ static ReportList sections_of(const vm::Artifact& artifact) {
 }
 
 Report report_of_artifact(const std::string& path) {
-  vm::Artifact artifact = vm::load_artifact(path);
+  vm::Artifact artifact = vm::load_artifact(path, {.loads_code = false});
   artifact.weights->run();
   const vm::Executable& executable = artifact.executable;
   ReportList functions, kernels;

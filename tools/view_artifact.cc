@@ -63,7 +63,7 @@ std::string description_of(const vm::KernelInfo& kernel) {
 }  // namespace
 
 View view_of_artifact(const std::string& path) {
-  const vm::Artifact artifact = vm::load_artifact(path);
+  const vm::Artifact artifact = vm::load_artifact(path, {.loads_code = false});
   const vm::Executable& executable = artifact.executable;
   View view{"artifact", copy_value(executable.metadata, std::string(vm::kCpuKey)).value_or(""), {}, {}, {}};
   view.notes = {

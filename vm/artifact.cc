@@ -289,7 +289,7 @@ Artifact load_artifact(const std::string& path, ArtifactOptions options) {
   Artifact artifact{read_executable(reader, file), nullptr, file, nullptr};
   if (options.verify_hash)
     artifact.weights = std::make_shared<WeightsCheck>(name, reader.hashed_weights(), reader.weights_hash());
-  if (reader.has_elf()) {
+  if (reader.has_elf() && options.loads_code) {
     if (std::string problem = why_host_cannot_run(artifact.executable); !problem.empty())
       fail(reader.place(), "{}", problem);
     artifact.library = std::make_shared<SharedObject>(file, reader);

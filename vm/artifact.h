@@ -61,7 +61,7 @@ class WeightsCheck {
 
 struct Artifact {
   Executable executable;                         // verified; constants point into the mapped file
-  std::shared_ptr<const KernelLibrary> library;  // null when the artifact has no machine code
+  std::shared_ptr<const KernelLibrary> library;  // null when there is no machine code, or it is not loaded
   std::shared_ptr<const MappedFile> file;
   std::shared_ptr<const WeightsCheck> weights;  // null with verify_hash false
 };
@@ -72,7 +72,8 @@ struct Artifact {
 // run. With verify_hash false nothing is compared with its hash.
 struct ArtifactOptions {
   bool verify_hash = true;
-  std::string name = {};  // of the artifact in messages; empty: the path
+  std::string name = {};   // of the artifact in messages; empty: the path
+  bool loads_code = true;  // false: the artifact is only looked at, also one for another CPU
 };
 Artifact load_artifact(const std::string& path, ArtifactOptions options = {});
 

@@ -159,3 +159,37 @@ def main(x: R.Tensor((4,), "float32")):
   CHECK(contains(wrong.err, "not an ONNX model"));
   CHECK(inspected({(folder.path / "missing.onnx").string()}).exit_code == 1);
 }
+
+TEST_CASE("inspect names the kernels that a compilation makes", "[tools]") {
+  test::Folder folder("inspect");
+  OnnxModel model;
+  for (const char* name : {"q", "k", "v"}) model.input(name, kFloat32, "2,64,32");
+  model.output("y", kFloat32);
+  test::set_ints(model.node("Transpose", "k", "t"), "perm", {0, 2, 1});
+  model.node("MatMul", "q t", "s"), model.node("Softmax", "s", "p"), model.node("MatMul", "p v", "y");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString()), artifact = folder.at("m.so");
+  CHECK(test::run_program({RELAXC_TOOL, "compile", file, "-o", artifact}, 120).exit_code == 0);
+  for (const std::string& each : {file, artifact}) {
+    const test::Outcome outcome = inspected({each});
+    INFO(outcome.out << outcome.err);
+    CHECK(contains(outcome.out, "  attention "));
+    CHECK(!contains(outcome.out, "  softmax "));
+  }
+}
+
+TEST_CASE("an artifact for another architecture is described", "[tools]") {
+  test::Folder folder("inspect");
+  OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("y", kFloat32).node("Relu", "x", "y");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString()), artifact = folder.at("m.so");
+  CHECK(test::run_program({RELAXC_TOOL, "compile", file, "-o", artifact, "--target", "triple=riscv64-linux-gnu"}, 120)
+            .exit_code == 0);
+  const test::Outcome outcome = inspected({artifact});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "triple=riscv64-linux-gnu"));
+  CHECK(contains(outcome.out, "peak_bytes"));
+  const test::Outcome with_dim = inspected({artifact, "--dim", "n=3"});
+  CHECK(with_dim.exit_code == 1);
+  CHECK(contains(with_dim.err, "--dim is for models"));
+}
