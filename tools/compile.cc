@@ -36,6 +36,7 @@ struct Emitted {
 struct CompileCommand {
   std::string model, output;
   std::vector<std::string> emit;  // LEVEL or LEVEL=FILE
+  PrintedConstants constants;
   CompilerOptions compiler;
   CacheOptions cache;
   CalibrationOptions checked{.flag = "--check-inputs", .paths = {}};
@@ -184,9 +185,10 @@ std::string emit(const CompileCommand& options, const std::string& level, const 
     if (settings.passes == "default") shorter.passes = is_graph ? "simplify" : "simplify,kernels";
     if (level == "trace") return traces(options.model, shorter);
     IRModule module = run_pipeline(read_scheduled_module(options.model, settings), shorter);
-    if (is_graph) return print_module(module);
+    const PrintOptions print = options.constants.get(options.compiler.files(options.model));
+    if (is_graph) return print_module(module, print);
     const CallsByName calls = calls_of(module).programs;
-    if (level == "tir") return with_nodes(print_module(module), calls);
+    if (level == "tir") return with_nodes(print_module(module, print), calls);
     auto drawing_of = [&](const auto& entry) {
       return nodes_comment(calls, entry.first) + draw_loops(entry.first, entry.second);
     };
@@ -220,14 +222,23 @@ std::vector<Emitted> emitted(CompileCommand& options) {
   return result;
 }
 
+// Each module that is printed has other constants.
+void check_constants_file(const CompileCommand& options, const std::vector<Emitted>& levels) {
+  const auto modules =
+      std::ranges::count_if(levels, [](const Emitted& one) { return one.level == "graph" || one.level == "tir"; });
+  if (!options.constants.file.empty() && modules != 1)
+    throw CLI::ValidationError("--constants takes those of one module: --emit=graph or --emit=tir");
+}
+
 int run(CompileCommand options) {
   const std::vector<Emitted> levels = emitted(options);
+  check_constants_file(options, levels);
   std::vector<std::string> outputs = map_each(levels, &Emitted::file);
   for (const Emitted& one : levels) {
     if (one.level != "database") continue;
     for (const char* file : {kWorkloads, kTuningRecords}) outputs.push_back(one.file + "/" + file);
   }
-  outputs.push_back(options.output);
+  outputs.insert(outputs.end(), {options.output, options.constants.file});
   check_outputs(outputs, options.compiler.files(options.model));
   CompileSettings settings = options.compiler.get(options.model);
   if (options.checked.has_samples())
@@ -282,6 +293,7 @@ void add_compile(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--check-inputs", options->checked.paths,
                       "print the error of --precision against float32 for these inputs: files and folders");
+  options->constants.add_to(*command);
   options->compiler.add_dims(*command);
   options->compiler.add_to(*command);
   options->cache.add_to(*command);

@@ -22,6 +22,7 @@ namespace relaxc::tools {
 namespace {
 
 struct OptOptions {
+  PrintedConstants constants;
   std::string model;
   CompilerOptions compiler;
   std::vector<void (*)(const OptOptions&, const Tables&)> lists;  // the lists to print
@@ -183,7 +184,8 @@ int run(const OptOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
   settings.dims = parse_dims(options.inputs.dims);
-  print_text(print_module(run_pipeline(read_scheduled_module(options.model, settings), settings)));
+  const PrintOptions print = options.constants.get(options.compiler.files(options.model));
+  print_text(print_module(run_pipeline(read_scheduled_module(options.model, settings), settings), print));
   return kRight;
 }
 
@@ -201,6 +203,7 @@ void add_opt(CLI::App& app, int& exit_code) {
       ->check(CLI::ExistingDirectory);
   add_tolerances(*command, options->rtol, options->atol, "for --bisect: ");
   add_inputs(*command, options->inputs);
+  options->constants.add_to(*command);
   options->compiler.add_to(*command);
   command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -17,9 +17,9 @@ namespace relaxc::tools {
 namespace {
 
 struct TextOptions {
-  std::string file, other, constants, dialect = "0.23";
+  std::string file, other, dialect = "0.23";
+  PrintedConstants constants;
   bool in_place = false;
-  std::optional<int64_t> inline_elements;
   std::vector<std::string> plugins, kernels;
   CompileSettings settings() const {
     CompileSettings result;
@@ -29,18 +29,13 @@ struct TextOptions {
 };
 
 std::string canonical(const TextOptions& options) {
-  check_output(options.constants, options.file);
-  if (options.constants == "-")
-    throw CLI::ValidationError("--constants takes a file; the text goes to standard output");
-  PrintOptions print;
+  PrintOptions print = options.constants.get({options.file});
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
-  print.constants_file = options.constants;
   // A text keeps all of its constants. A model's weights are left out when there is not a file for them.
-  bool is_model = options.file.ends_with(".onnx");
-  if (!is_model && options.constants.empty()) print.inline_elements = std::numeric_limits<int64_t>::max();
-  if (options.inline_elements) print.inline_elements = *options.inline_elements;
-  if (options.inline_elements && !is_model && options.constants.empty())
+  const bool is_model = options.file.ends_with(".onnx"), keeps_all = !is_model && options.constants.file.empty();
+  if (keeps_all && options.constants.most_elements)
     throw CLI::ValidationError("--inline of a text needs --constants FILE for the larger constants");
+  if (keeps_all) print.inline_elements = std::numeric_limits<int64_t>::max();
   if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
   bool has_steps = !is_model && read_module_schedule(read_text(split_text_path(options.file).file), options.file);
   if (has_steps || holds_schedules(options.file)) {
@@ -131,11 +126,7 @@ void add_text(CLI::App& app, int& exit_code) {
   formatter->add_option("--dialect", options->dialect, "spelling of TVM 0.23 or 0.26")
       ->check(one_of({"0.23", "0.26"}))
       ->capture_default_str();
-  formatter->add_option("--constants", options->constants, "file for large constants (safetensors), named in the text");
-  formatter
-      ->add_option("--inline", options->inline_elements,
-                   "print constants of at most this many elements in full (16; without --constants all of a text)")
-      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()));
+  options->constants.add_to(*formatter);
   formatter->add_flag("-i,--in-place", options->in_place, "write the text back to the file");
   add_plugins(*formatter, options->plugins);
   formatter->footer("Example: relaxc fmt model.onnx --constants model.safetensors > model.py");

@@ -30,6 +30,22 @@ void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
       ->allow_extra_args(false);
 }
 
+void PrintedConstants::add_to(CLI::App& app) {
+  app.add_option("--constants", file, "file for large constants (safetensors), named in the text");
+  app.add_option(
+         "--inline", most_elements,
+         "print constants of at most this many elements in full (16; without --constants fmt prints all of a text)")
+      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()));
+}
+PrintOptions PrintedConstants::get(const std::vector<std::string>& inputs) const {
+  if (file == "-") throw CLI::ValidationError("--constants takes a file; the text goes to standard output");
+  check_outputs({file}, inputs);
+  PrintOptions result;
+  result.constants_file = file;
+  result.inline_elements = most_elements.value_or(result.inline_elements);
+  return result;
+}
+
 // Loads plug-ins, the last of which are compilers for parts of the graph.
 static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& plugins,
                                               const std::vector<std::string>& backends) {

@@ -14,6 +14,7 @@
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
 #include "codegen/rule_files.h"
+#include "ir/text/printer.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
 
@@ -65,6 +66,15 @@ struct CacheOptions {
 
 // Adds --plugin, which all subcommands have.
 void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
+
+// The flags that say which constants a printed module has in full: only then can it be read back.
+struct PrintedConstants {
+  std::string file;  // for the larger ones
+  std::optional<int64_t> most_elements;
+  void add_to(CLI::App& app);
+  // Returns the options of the printer, with which nothing replaces the inputs.
+  PrintOptions get(const std::vector<std::string>& inputs) const;
+};
 
 // Adds the flags of inputs, files of ONNX's messages included.
 void add_inputs(CLI::App& app, InputOptions& inputs);

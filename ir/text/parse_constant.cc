@@ -227,7 +227,10 @@ void Parser::metadata(const Line& line) {
 
 // Reads metadata["relax.expr.Constant"][k]
 Value Parser::metadata_constant(const Syntax& at) {
-  auto missing = [&](const char* why) { fail({at, {}, "print the module with its constants inline"}, "{}", why); };
+  auto missing = [&](const char* why) {
+    fail({at, {}, "print the module with its constants: --constants FILE, or --inline with a number of elements"}, "{}",
+         why);
+  };
   bool is_there = metadata_ || side_tensors_;
   if (!is_there && unknown_.contains("metadata")) throw Failed();  // it could not be read
   if (!is_there) missing("the constant is not in this text");

@@ -390,6 +390,26 @@ def rows(sch):
   CHECK(relaxc_command({"compile", kOnnxFile, "--winograd-error", "-1"}).exit_code != 0);
 }
 
+TEST_CASE("what passes make of a model can be read back with its constants", "[tools]") {
+  test::Folder folder("text");
+  const std::string side = folder.at("side.safetensors");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"opt", kOnnxFile, "--passes=simplify,kernels", "--constants", side},
+        {"compile", kOnnxFile, "--emit=graph", "--constants", side},
+        {"compile", kOnnxFile, "--emit=tir", "--inline", "1000000"}}) {
+    CAPTURE(words);
+    const std::string text = folder.write("model.py", relaxc_command(words).out);
+    CHECK(relaxc_command({"run", text, "--test-data", kSource + "/examples/digits/test_data_set_0", "--atol", "1e-4"})
+              .exit_code == 0);
+  }
+  const std::string without = folder.write("without.py", relaxc_command({"opt", kOnnxFile, "--passes=simplify"}).out);
+  CHECK(contains(relaxc_command({"check", without}).err, "print the module with its constants: --constants FILE"));
+  const Outcome two = relaxc_command({"compile", kOnnxFile, "--emit", "tir=" + folder.at("t.py"), "--emit",
+                                      "graph=" + folder.at("g.py"), "--constants", side});
+  CHECK(two.exit_code == 2);
+  CHECK(contains(two.err, "--constants takes those of one module"));
+}
+
 TEST_CASE("the traces of built-in rules are printed without a file of schedules", "[tools]") {
   test::Folder folder("text");
   auto emit = [&](const std::string& level, const std::vector<std::string>& more = {}) {
