@@ -1,5 +1,6 @@
-// Elements of tables of 256 bytes, as many as a vector has: AVX-512's vpermi2b takes one of 128 bytes for each lane,
-// AArch64's tbl and tbx one of 64.
+// Elements of tables of bytes, as many as a vector has. Of 256 bytes AVX-512's vpermi2b takes one of 128 for each lane,
+// AArch64's tbl and tbx one of 64. Of 16, vpshufb takes one within each 128 bits of a vector, in which the table is
+// then repeated, and tbl takes one of 128 bits.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -9,7 +10,7 @@
 
 namespace relaxc::codegen {
 
-static constexpr int kTableBytes = 256;
+static constexpr int kTableBytes = 256, kNibbleTableBytes = static_cast<int>(kNibbleTableSize);
 
 // Returns lanes [first, first + count) of a vector; those behind its end hold any value.
 static Value lanes_from(llvm::IRBuilder<>& b, Value vector, int first, int count, int lanes) {
@@ -39,19 +40,35 @@ Value FunctionEmitter::lookup_vector(const std::vector<Value>& table, Value inde
   return result;
 }
 
+// `table` has 16 bytes. The indices are less than 16.
+Value FunctionEmitter::lookup_nibbles(Value table, Value index) {
+  if (!llvm::StringRef(kernel_.target.triple).starts_with("x86_64"))
+    return b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_tbl1, {index->getType()}, {table, index});
+  const auto width = llvm::cast<llvm::FixedVectorType>(index->getType())->getNumElements();
+  llvm::SmallVector<int> repeated;
+  for (unsigned lane = 0; lane < width; ++lane) repeated.push_back(static_cast<int>(lane) % kNibbleTableBytes);
+  const llvm::Intrinsic::ID shuffle = width == 64   ? llvm::Intrinsic::x86_avx512_pshuf_b_512
+                                      : width == 32 ? llvm::Intrinsic::x86_avx2_pshuf_b
+                                                    : llvm::Intrinsic::x86_ssse3_pshuf_b_128;
+  return b_.CreateIntrinsic(shuffle, {}, {b_.CreateShuffleVector(table, repeated), index});
+}
+
 Value FunctionEmitter::lookup(const BufferLoad& load, DType dtype) {
-  if (!has_byte_tables(kernel_.target) || dtype.lanes < 2 || dtype.is_scalable()) return nullptr;
+  if (dtype.lanes < 2 || dtype.is_scalable()) return nullptr;
   const std::optional<Expr> index = byte_table_index(load);
-  if (!index) return nullptr;
-  const int width = static_cast<int>(kernel_.target.vector_bytes());
+  const bool of_nibbles = index && is_int(buffer_type(load.buffer).shape[0], kNibbleTableSize);
+  if (!index || !(of_nibbles ? has_nibble_tables(kernel_.target) : has_byte_tables(kernel_.target))) return nullptr;
+  const int width = static_cast<int>(kernel_.target.vector_bytes()), bytes = of_nibbles ? kNibbleTableBytes : width;
   std::vector<Value> table;
-  for (int first = 0; first < kTableBytes; first += width)
+  for (int first = 0; first < (of_nibbles ? kNibbleTableBytes : kTableBytes); first += bytes)
     table.push_back(load_contiguous(load.buffer, b_.getInt64(static_cast<uint64_t>(first)),
-                                    dtype.element().with_lanes(width), nullptr));
+                                    dtype.element().with_lanes(bytes), nullptr));
   Value places = expr(*index);
   std::vector<Value> parts;
-  for (int first = 0; first < dtype.lanes; first += width)
-    parts.push_back(lookup_vector(table, lanes_from(b_, places, first, width, dtype.lanes)));
+  for (int first = 0; first < dtype.lanes; first += width) {
+    Value part = lanes_from(b_, places, first, width, dtype.lanes);
+    parts.push_back(of_nibbles ? lookup_nibbles(table[0], part) : lookup_vector(table, part));
+  }
   Value all = llvm::concatenateVectors(b_, parts);
   return lanes_from(b_, all, 0, dtype.lanes, dtype.lanes);
 }

@@ -107,10 +107,10 @@ class FunctionEmitter {
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
 
   // ---- emit_lookup.cc
-  // Loads elements of a table of 256 bytes (tir/analysis/byte_tables.h); null where the target has no instructions for
-  // it.
+  // Loads elements of a table of bytes (tir/analysis/byte_tables.h); null where the target has no instructions for it.
   Value lookup(const BufferLoad& load, DType dtype);
   Value lookup_vector(const std::vector<Value>& table, Value index);
+  Value lookup_nibbles(Value table, Value index);
 
   // ---- emit_packed.cc
   Value lane_positions(const Place& place);

@@ -125,6 +125,7 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   target.has_fma = on_x86("fma") || triple.isAArch64();
   target.has_float16_conversion = on_x86("f16c") || triple.isAArch64();
   if (on_x86("avx512vbmi+avx512vl") || triple.isAArch64()) target.dot_forms.emplace(kByteTables);
+  if (on_x86("ssse3") || triple.isAArch64()) target.dot_forms.emplace(kNibbleTables);
   for (const DotForm& form : dot_forms()) {
     if (!form.figure || !has_intrinsic(info, form.instruction)) continue;
     target.dot_forms.insert(form.name);

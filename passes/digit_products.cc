@@ -9,6 +9,7 @@
 #include "support/checked_math.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/byte_tables.h"
 #include "tir/compute.h"
 #include "tir/intrin/tensor_intrin.h"
 #include "tir/schedule/rule.h"
@@ -63,14 +64,13 @@ PrimFuncRef words_program(const ConstantColumns& numbers, int64_t offset, const 
 
 constexpr int64_t kMostFloat4 = 12;  // twice the largest number of float4_e2m1fn
 
-// Returns kMostFloat4 plus twice the number of a code of float4_e2m1fn, whose magnitudes doubled are 0, 1, 2, 3, 4, 6,
-// 8 and 12: the largest of m, 2 m - 4 and 4 m - 16 for the code m.
-Expr doubled_float4(const Expr& code) {
-  auto byte = [](int64_t value) { return int_imm(value, kInt8); };
-  const Expr m = of(BinaryOp::kBitAnd, cast_to(code, kInt8), byte(7)), twice = m + m;
-  const Expr magnitude = max(max(m, twice - byte(4)), twice + twice - byte(16));
-  const Expr is_positive = code < int_imm(8, kUInt8), middle = byte(kMostFloat4);
-  return cast_to(select(is_positive, middle + magnitude, middle - magnitude), kUInt8);
+// Returns the bytes kMostFloat4 + twice the number of each code of float4_e2m1fn.
+Expr doubled_float4s() {
+  constexpr DType kFloat4{DTypeCode::kFloat4E2M1FN, 4};
+  Tensor table = Tensor::empty({kNibbleTableSize}, kUInt8);
+  for (int64_t code = 0; code < kNibbleTableSize; ++code)
+    table.set_int(code, kMostFloat4 + static_cast<int64_t>(2 * float_from_bits(static_cast<uint16_t>(code), kFloat4)));
+  return constant(std::move(table));
 }
 
 // Returns the program that puts scales or zero points, to which `offset` is added, into tiles.
@@ -164,8 +164,10 @@ class Activations {
   }
 };
 
-// Adds the stage of the numbers in the bytes of a matrix, each in a byte.
-Buffer unpacked_numbers(ComputeBuilder& b, const Buffer& bytes, const DigitOperand& matrix) {
+// Adds the stage of the numbers in the bytes of a matrix, each in a byte. Those of a format other than integers are
+// taken from a table by their codes.
+Buffer unpacked_numbers(ComputeBuilder& b, const Buffer& bytes, const std::optional<Buffer>& table,
+                        const DigitOperand& matrix) {
   const int64_t per_byte = numbers_per_byte(matrix);
   const std::vector<Expr> shape =
       int_imms({num_tiles(matrix), num_chunks(matrix) * matrix.chunk / kGroup, matrix.vectors, matrix.lanes, kGroup});
@@ -174,7 +176,7 @@ Buffer unpacked_numbers(ComputeBuilder& b, const Buffer& bytes, const DigitOpera
     const Expr byte = load(bytes, {i[0], floor_div(i[1], per_byte), i[2], i[3], i[4]});
     const Expr number =
         of(BinaryOp::kBitAnd, of(BinaryOp::kShiftRight, byte, shift), int_imm((1 << matrix.bits) - 1, kUInt8));
-    return matrix.are_float4 ? doubled_float4(number) : number;
+    return table ? load(*table, {cast_to(number, kInt64)}) : number;
   });
 }
 
@@ -210,6 +212,7 @@ DType dtype_of_scales(const Tensor& scales, const Target& target) {
 std::vector<Expr> DigitOperand::tensors(const Expr& x) const {
   std::vector<Expr> result = {x, words, scales};
   if (zero_points) result.push_back(*zero_points);
+  if (numbers_of_codes) result.push_back(*numbers_of_codes);
   return result;
 }
 
@@ -220,13 +223,14 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
     return b.input(name, data.dtype(), int_imms(data.shape()));
   };
   Buffer x = b.input("x1", kFloat32, x_shape), bytes = input("x2", words), scale = input("scales", scales);
-  std::optional<Buffer> zeros;
+  std::optional<Buffer> zeros, table;
   if (zero_points) zeros = input("zero_points", *zero_points);
+  if (numbers_of_codes) table = input("numbers_of_codes", *numbers_of_codes);
   const Activations left(b, x, x_shape, *this);
 
   const int64_t per_byte = numbers_per_byte(*this), chunks = num_chunks(*this);
   const Expr tiles = int_imm(num_tiles(*this)), num_vectors = int_imm(vectors), num_lanes = int_imm(lanes);
-  const Buffer numbers = per_byte > 1 ? unpacked_numbers(b, bytes, *this) : bytes;
+  const Buffer numbers = per_byte > 1 ? unpacked_numbers(b, bytes, table, *this) : bytes;
   Buffer parts = b.reduce(
       "digit_sums", kInt32, {left.rows, int_imm(chunks), int_imm(digits), tiles, num_vectors, num_lanes},
       {int_imm(chunk)}, zero(kInt32), combine_sum, [&](Axes i, Axes r) {
@@ -251,7 +255,7 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
         const Expr zero_number = zeros ? cast_to(parameter(*zeros, i, r[0]), kFloat32)
                                        : float_imm(static_cast<double>(zero_point), kFloat32);
         if (zeros || zero_point != 0) sum = sum - zero_number * load(left.totals, {i[0], r[0]});
-        if (are_float4) sum = sum * float_imm(0.5, kFloat32);
+        if (numbers_of_codes) sum = sum * float_imm(0.5, kFloat32);
         return sum * (load(left.steps, {i[0], r[0]}) * cast_to(parameter(scale, i, r[0]), kFloat32));
       });
   std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
@@ -293,7 +297,7 @@ DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits acti
                        .words = matrix.numbers,
                        .scales = matrix.scale,
                        .zero_points = {},
-                       .are_float4 = narrow.is_float()};
+                       .numbers_of_codes = narrow.is_float() ? std::optional(doubled_float4s()) : std::nullopt};
   while (operand.vectors < kMostVectors && ceil_div(matrix.width, operand.lanes) % (2 * operand.vectors) == 0)
     operand.vectors *= 2;
   const ConstantColumns numbers{narrow.is_float() ? codes_of(matrix.numbers) : matrix.numbers, matrix.is_transposed},

@@ -7,7 +7,8 @@
 //   y[m, n] = sum over c of step[m, c] * scale[c, n] * sum over d, k of 256^d * digit[m, c, d, k] * (number[k, n] -
 //   zero)
 //
-// The numbers of float4_e2m1fn are multiples of 1/2 up to 6, so that bytes hold twice the numbers.
+// The numbers of float4_e2m1fn are multiples of 1/2 up to 6, so that bytes hold twice the numbers. One instruction
+// takes these from a table of 16 bytes, by their codes (tir/analysis/byte_tables.h).
 //
 // A step is a power of two, at most 2^-22 of the largest element of the chunk, so that the error of such a product is
 // that of a sum in float32. With a single digit (activations in int8, as llama.cpp's Q8_0) it is not: a step is then
@@ -30,7 +31,7 @@ struct DigitOperand {
   Expr scales;                      // [tile, block, vector, lane], or one number
   std::optional<Expr> zero_points;  // uint8 [tile, block, vector, lane], or none where all are `zero_point`
   int64_t zero_point = 0;
-  bool are_float4 = false;  // words hold codes of float4_e2m1fn
+  std::optional<Expr> numbers_of_codes = {};  // uint8 [16]: what the codes in the words stand for
 
   std::vector<Expr> tensors(const Expr& x) const;
   // Returns the program of x[..., depth], of known shape, times the matrix.

@@ -14,6 +14,7 @@
 
 #include "support/checked_math.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/byte_tables.h"
 #include "tir/primitives/extend_axis.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
@@ -148,6 +149,13 @@ class DigitSchedule {
   }
   Buffer write_of(const BlockRV& block) const { return block_of(block)->writes[0].buffer; }
   Ref<Block> block_of(const BlockRV& block) const { return cast<Block>(sch_.get(block)); }
+  // Returns the words that a block unpacks, which it may take from a table by their numbers.
+  Buffer words_in(const BlockRV& unpacking) const {
+    for (const Ref<BufferLoad>& load : operands_of(*block_of(unpacking))) {
+      if (!byte_table_index(*load)) return load->buffer;
+    }
+    RELAXC_CHECK(false, "expected words that '{}' unpacks", block_of(unpacking)->name);
+  }
   BlockRV producer_with_sums() {
     for (const BlockRV& block : sch_.apply(GetProducers{product_})) {
       if (block_of(block)->annotations.has(annotation<"digit_sums">())) return block;
@@ -162,7 +170,7 @@ class DigitSchedule {
     return std::nullopt;
   }
   Buffer words_of(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
-    return unpacking ? operands_of(*block_of(*unpacking))[0]->buffer : numbers_of(*block_of(sums)).buffer;
+    return unpacking ? words_in(*unpacking) : numbers_of(*block_of(sums)).buffer;
   }
   // Returns the buffers with a number for each column of which a chunk's iteration prefetches what later ones read, and
   // how many rows ahead.
@@ -204,7 +212,7 @@ class DigitSchedule {
     sch_.apply(Annotate{depth[0], annotation<"prefetch_ahead">(), AttrList{words->name, rows_ahead(words, 1)}});
   }
   int64_t numbers_in_byte(const BlockRV& unpacking) const {
-    const Buffer words = operands_of(*block_of(unpacking))[0]->buffer, numbers = write_of(unpacking);
+    const Buffer words = words_in(unpacking), numbers = write_of(unpacking);
     return *as_int(buffer_type(numbers).shape[1]) / *as_int(buffer_type(words).shape[1]);
   }
   void unpack(const BlockRV& unpacking, const LoopRV& vector) {
