@@ -24,6 +24,7 @@
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/decompose_padding.h"
 #include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/defer_factors.h"
 #include "tir/primitives/extend_axis.h"
 #include "tir/primitives/fuse.h"
 #include "tir/primitives/fuse_reduction_epilogue.h"
@@ -295,6 +296,7 @@ constexpr Move kMoves[] = {
     {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(DecomposePadding{at.block, c.pick(at.loops)}); }},
     {1, Needs::kNothing, [](Chain& c, const Place& at) { c.pad(at.block); }},
     {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(FuseReductionEpilogue{at.block, at.other}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(DeferFactors{at.block}); }},
     {1, Needs::kNothing, [](Chain& c, const Place& at) { c.blockize_pair(at.blocks); }},
     {1, Needs::kLoops,
      [](Chain& c, const Place& at) {

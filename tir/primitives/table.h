@@ -14,6 +14,7 @@
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/decompose_padding.h"
 #include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/defer_factors.h"
 #include "tir/primitives/enter_postproc.h"
 #include "tir/primitives/extend_axis.h"
 #include "tir/primitives/fuse.h"
@@ -109,6 +110,7 @@ using AllPrimitives = Steps<
     PadEinsum,
     ExtendAxis,
     FuseReductionEpilogue,
+    DeferFactors,
     SampleCategorical,
     SamplePerfectTile,
     SamplePartitionedTile,
