@@ -1,6 +1,6 @@
 // Expects: operators on leaves, constants folded. Guarantees: a product with a constant matrix of 2, 4 or 8 bits
-// (quantized_products.h) whose numbers are finite is a call_tir that reads the numbers as they are in memory, in panels
-// of words of 16 bits, and computes (number - zero point) * scale where it needs an element. tir/rules/contraction.cc
+// (quantized_products.h) and no infinite scale is a call_tir that reads the numbers as they are in memory, in panels of
+// words of 16 bits, and computes (number - zero point) * scale where it needs an element. tir/rules/contraction.cc
 // unpacks them in registers, so that a single row takes as long as reading the matrix, or once for all rows.
 //
 // A word holds the numbers of one row of the matrix that lie a vector apart, so that one shift-free instruction unpacks
@@ -8,6 +8,7 @@
 // 64 p + 16 j + l. Floats of 4 and 8 bits lie there by their codes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "ir/op_names.h"
@@ -76,28 +77,70 @@ struct FloatCodes {
   SmallFloat format;
 
   static constexpr int kHalfMantissa = 10, kHalfBias = 15;
+  static constexpr DType kBits = DType::int_(16);
   double unit() const { return std::ldexp(1, kHalfBias - format.bias); }
-  // Returns the number that the word has in the column, divided by the unit.
-  Expr number(const Expr& word, const Expr& column, const WordPanels& panels) const {
-    constexpr DType kBits = DType::int_(16);
+  // Returns the number of a float16's bits.
+  static Expr number(const Expr& bits) {
+    return cast_to(intrinsic(ops::kReinterpret, {bits}, DType::float_(16)), kFloat32);
+  }
+  // Returns the bits of the float16 that is the number of the word in the column, divided by the unit.
+  Expr bits(const Expr& word, const Expr& column, const WordPanels& panels) const {
     const int kept = 15 - (format.bits - 1) - (kHalfMantissa - format.mantissa);  // bits that move to the right
     const int64_t mask = (int64_t{1} << 15) | (int64_t{format.all()} << (kHalfMantissa - format.mantissa));
     auto of = [](BinaryOp op, const Expr& a, const Expr& b) { return binary(op, a, b); };
     const Expr to_top = cast_to(simplify(int_imm(kWord.bits - format.bits) - panels.position(column)), kBits);
     const Expr at_top = of(BinaryOp::kShiftLeft, cast_to(word, kBits), to_top);
     const Expr moved = kept == 0 ? at_top : of(BinaryOp::kShiftRight, at_top, int_imm(kept, kBits));
-    const Expr half = of(BinaryOp::kBitAnd, moved, int_imm(mask - (int64_t{1} << 16), kBits));
-    return cast_to(intrinsic(ops::kReinterpret, {half}, DType::float_(16)), kFloat32);
+    return of(BinaryOp::kBitAnd, moved, int_imm(mask - (int64_t{1} << 16), kBits));
   }
 };
 
-// Returns whether all elements are finite, and stay so when they are multiplied by the factor.
-bool are_finite(const Expr& floats, double factor) {
+// Returns whether the finite elements stay finite when they are multiplied by the factor.
+bool stay_finite(const Expr& floats, double factor) {
   const Tensor& data = floats.as<Constant>()->data;
   for (int64_t i = 0; i < data.size(); ++i) {
-    if (!(std::abs(data.as_double(i)) * factor <= largest_of(kFloat32))) return false;
+    const double element = data.as_double(i);
+    if (std::isfinite(element) && std::abs(element) * factor > largest_of(kFloat32)) return false;
   }
   return true;
+}
+bool has_infinity(const Expr& floats) {
+  const Tensor& data = floats.as<Constant>()->data;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    if (std::isinf(data.as_double(i))) return true;
+  }
+  return false;
+}
+
+// Returns the matrix with a scale of NaN for each block of a column that has a NaN, which then makes all of the
+// column's sums NaN, as that number would: in a float16 the code of float8_e4m3fn's NaN is a number.
+QuantizedOperand with_scales_of_nan(QuantizedOperand matrix) {
+  const Tensor& numbers = matrix.numbers.as<Constant>()->data;
+  const Tensor& given = matrix.scale.as<Constant>()->data;
+  const int64_t blocks = ceil_div(matrix.depth, matrix.block);
+  const bool by_block = given.shape().size() > 1;
+  auto place = [&](int64_t row, int64_t column, int64_t rows) {
+    return matrix.is_transposed ? column * rows + row : row * matrix.width + column;
+  };
+  Tensor scales = Tensor::empty(
+      matrix.is_transposed ? std::vector<int64_t>{matrix.width, blocks} : std::vector<int64_t>{blocks, matrix.width},
+      given.dtype());
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t n = 0; n < matrix.width; ++n) {
+      const int64_t at = given.size() == 1 ? 0 : by_block ? place(b, n, blocks) : n;
+      scales.set_double(place(b, n, blocks), given.as_double(at));
+    }
+  }
+  bool has_nan = false;
+  for (int64_t k = 0; k < matrix.depth; ++k) {
+    for (int64_t n = 0; n < matrix.width; ++n) {
+      if (!std::isnan(numbers.as_double(place(k, n, matrix.depth)))) continue;
+      scales.set_double(place(k / matrix.block, n, blocks), std::numeric_limits<double>::quiet_NaN());
+      has_nan = true;
+    }
+  }
+  if (has_nan) matrix.scale = constant(std::move(scales), matrix.scale.span());
+  return matrix;
 }
 
 // Returns the program that puts a matrix [depth, width] of narrow numbers into words.
@@ -177,21 +220,21 @@ struct PackedOperand {
     if (zero_points) zeros = input("zero_points", *zero_points);
     const std::vector<Expr>& dims = buffer_type(numbers).shape;
     std::vector<Expr> shape = int_imms({matrix.depth, *as_int(dims[0]) * panels.columns()});
+    auto block_in = [&](const Buffer& parameter, const Expr& row) {
+      return is_int(buffer_type(parameter).shape[1], 1) ? int_imm(0) : floor_div(row, matrix.block);
+    };
+    Buffer unscaled = b.compute("unpack", codes ? FloatCodes::kBits : kFloat32, shape, [&](Axes i) {
+      if (codes) return codes->bits(panels.word_at(numbers, i[0], i[1]), i[1], panels);
+      const Expr zero =
+          zeros ? panels.biased(*zeros, block_in(*zeros, i[0]), i[1]) : panels.biased(panels.word_of(zero_point), i[1]);
+      return panels.biased(numbers, i[0], i[1]) - zero;
+    });
     Buffer result = b.compute("dequantize", kFloat32, shape, [&](Axes i) {
-      auto block_in = [&](const Buffer& parameter) {
-        return is_int(buffer_type(parameter).shape[1], 1) ? int_imm(0) : floor_div(i[0], matrix.block);
-      };
-      auto integer = [&] {
-        const Expr zero =
-            zeros ? panels.biased(*zeros, block_in(*zeros), i[1]) : panels.biased(panels.word_of(zero_point), i[1]);
-        return panels.biased(numbers, i[0], i[1]) - zero;
-      };
-      const Expr number = codes ? codes->number(panels.word_at(numbers, i[0], i[1]), i[1], panels) : integer();
+      const Expr element = load(unscaled, {i[0], i[1]}), number = codes ? FloatCodes::number(element) : element;
       const std::vector<Expr>& scale_dims = buffer_type(scale).shape;
-      const Expr step =
-          scale_dims.size() < 3
-              ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
-              : load(scale, {floor_div(i[1], panels.columns()), block_in(scale), floor_mod(i[1], panels.columns())});
+      const Expr step = scale_dims.size() < 3 ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
+                                              : load(scale, {floor_div(i[1], panels.columns()), block_in(scale, i[0]),
+                                                             floor_mod(i[1], panels.columns())});
       Expr factor = cast_to(step, kFloat32);
       if (codes && codes->unit() != 1) factor = factor * float_imm(codes->unit(), kFloat32);
       const Expr real = number * factor;
@@ -199,6 +242,7 @@ struct PackedOperand {
     });
     b.annotate(annotation<"unpacked_columns">(), panels.columns());
     b.annotate(annotation<"scaled_rows">(), matrix.block);
+    b.annotate(annotation<"unpacked_lanes">(), panels.lanes);
     return result;
   }
 };
@@ -219,6 +263,8 @@ class QuantizedPacker final : public GraphRewriter {
     for (const Expr& part : {matrix->numbers, matrix->scale, matrix->zero_point}) {
       if (!part.is<Constant>()) return std::nullopt;
     }
+    // A sum times an infinite scale is not the sum of the numbers times the scale, of which any may be 0.
+    if (has_infinity(matrix->scale)) return std::nullopt;
     if (tensor_dtype(matrix->numbers.type())->is_float() && !can_move_codes(*matrix)) return std::nullopt;
     const Expr& x = matmul->args[0];
     const std::vector<Expr>& shape = *known_shape(x.type());
@@ -253,13 +299,22 @@ class QuantizedPacker final : public GraphRewriter {
     for (int64_t i = 0; i < zero_points.size(); ++i) {
       if (zero_points.as_double(i) != 0) return false;
     }
-    return are_finite(matrix.numbers, 1) && are_finite(matrix.scale, codes.unit());
+    return stay_finite(matrix.scale, codes.unit());
   }
 
-  PackedOperand packed(const QuantizedOperand& matrix) const {
+  // Integers become vectors of float32 at once. The codes of floats become float16 first, as many as a vector of these
+  // has, where their sums leave registers.
+  int64_t lanes_of_words(DType dtype) const {
+    constexpr int64_t kShareOfSums = 4;
+    const Target& target = context_.target;
+    const int64_t lanes = target.vector_lanes(kFloat32.bits), sums = 2 * kWord.bits / dtype.bits;
+    return dtype.is_float() && sums * kShareOfSums <= target.num_vector_registers ? 2 * lanes : lanes;
+  }
+
+  PackedOperand packed(QuantizedOperand matrix) const {
     const DType dtype = *tensor_dtype(matrix.numbers.type());
-    const WordPanels panels{dtype.bits, context_.target.vector_lanes(kFloat32.bits),
-                            dtype.is_int() ? int64_t{1} << (dtype.bits - 1) : 0};
+    if (dtype.code == DTypeCode::kFloat8E4M3FN) matrix = with_scales_of_nan(std::move(matrix));
+    const WordPanels panels{dtype.bits, lanes_of_words(dtype), dtype.is_int() ? int64_t{1} << (dtype.bits - 1) : 0};
     auto in_words = [&](const Expr& tensor) {
       const ConstantColumns numbers{tensor, matrix.is_transposed};
       Type type = tensor_type(panels.shape(numbers.rows(), matrix.width), kWord);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen/compile.h"
+#include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "support/checked_math.h"
 #include "tests/constants.h"
@@ -131,67 +132,106 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
   }
 }
 
+// Each column of the matrix has one code, among zeros, and a scale of its own. All targets and numbers of rows give the
+// number of the code times the scale, or its NaN or infinity.
 TEST_CASE("floats of few bits are what their codes say", "[passes]") {
-  for (const char* dtype : {"float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"}) {
-    CAPTURE(dtype);
-    const DType narrow = *parse_dtype(dtype);
-    const int64_t count = int64_t{1} << narrow.bits;
-    Tensor codes = Tensor::empty({count, 3}, narrow);
-    std::fill_n(static_cast<uint8_t*>(codes.raw()), codes.bytes(), uint8_t{0});
-    for (int64_t i = 0; i < codes.size(); ++i) {
-      const double value = float_from_bits(static_cast<uint16_t>(i / 3), narrow);
-      codes.set_double(i, std::isfinite(value) ? value : 1);
-    }
-    const std::string text = fmt::format(R"(
+  const auto dtype = GENERATE("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn");
+  const auto [scale_dtype, is_transposed] =
+      GENERATE(std::pair("float32", false), std::pair("float16", true), std::pair("float8_e8m0fnu", true));
+  CAPTURE(dtype, scale_dtype, is_transposed);
+  constexpr int64_t kDepth = 64, kBlock = 32, kRow = 37, kMostPanelColumns = 128;
+  const DType narrow = *parse_dtype(dtype), wide = *parse_dtype(scale_dtype);
+  const int64_t count = int64_t{1} << narrow.bits, blocks = kDepth / kBlock;
+  auto matrix = [&](int64_t rows, DType of) {
+    return Tensor::empty(is_transposed ? Shape{count, rows} : Shape{rows, count}, of);
+  };
+  auto place = [&](int64_t row, int64_t column, int64_t rows) {
+    return is_transposed ? column * rows + row : row * count + column;
+  };
+  const Tensor codes = matrix(kDepth, narrow), scales = matrix(blocks, wide), zero = Tensor::empty({}, narrow);
+  std::fill_n(static_cast<uint8_t*>(codes.raw()), codes.bytes(), uint8_t{0});
+  static_cast<uint8_t*>(zero.raw())[0] = 0;
+  for (int64_t n = 0; n < count; ++n) {
+    const int64_t at = place(kRow, n, kDepth);
+    if (narrow.bits == 8) static_cast<uint8_t*>(codes.raw())[at] = static_cast<uint8_t>(n);
+    if (narrow.bits == 4) codes.set_double(at, float_from_bits(static_cast<uint16_t>(n), narrow));
+    for (int64_t b = 0; b < blocks; ++b)
+      scales.set_double(place(b, n, blocks), std::ldexp(1, static_cast<int>((n + b) % 5) - 3));
+  }
+  const std::string text =
+      fmt::format(R"(
 @R.function
-def main(x: R.Tensor(("m", {0}), "float32"), q: R.Tensor(({0}, 3), "{1}"), s: R.Tensor((1, 3), "float8_e8m0fnu"), z: R.Tensor((), "{1}")):
+def main(x: R.Tensor(("m", {0}), "float32"), q: R.Tensor(({1}), "{2}"), s: R.Tensor(({3}), "{4}"), z: R.Tensor((), "{2}")):
     with R.dataflow():
-        y = R.matmul(x, R.dequantize(q, s, z, axis=0, block_size={0}, out_dtype="float32"))
+        w = R.dequantize(q, s, z, axis={5}, block_size={6}, out_dtype="float32")
+        y = R.matmul(x, {7})
         R.output(y)
     return y
 )",
-                                         count, dtype);
-    Tensor scales = Tensor::empty({1, 3}, *parse_dtype("float8_e8m0fnu"));
-    for (int64_t i = 0; i < 3; ++i) scales.set_double(i, std::ldexp(1, static_cast<int>(40 * i) - 40));
-    Tensor zero = Tensor::empty({}, narrow), x = Tensor::empty({count, count}, kFloat32);
-    static_cast<uint8_t*>(zero.raw())[0] = 0;
-    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, i % (count + 1) == 0);
-    for (const char* target : {"host", "x86-64"}) {
-      Diagnostics diagnostics;
-      CompileSettings settings;
-      settings.target = target;
-      const CompiledModule compiled = compile(
-          with_constants(parse_module(text, "codes.py", op_table(), diagnostics), {codes, scales, zero}), settings);
-      int64_t stored = 0;
-      for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
-      CHECK(stored < count * 64 * narrow.bits / 8 + 1024);  // a panel has up to 64 columns
-      const Tensor y = Session(compiled.load()).run(std::vector<Tensor>{x}).at(0);
+                  kDepth, fmt::join(codes.shape(), ", "), dtype, fmt::join(scales.shape(), ", "), scale_dtype,
+                  is_transposed ? 1 : 0, kBlock, is_transposed ? "R.permute_dims(w)" : "w");
+  const bool is_avx512 = codegen::parse_target("host").vector_bits == 512;
+  for (const char* target : {"host", "x86-64", "x86-64-v3", is_avx512 ? "x86-64-v4" : "host"}) {
+    CAPTURE(target);
+    CompileSettings settings;
+    settings.target = target;
+    Diagnostics diagnostics;
+    const CompiledModule compiled = compile(
+        with_constants(parse_module(text, "codes.py", op_table(), diagnostics), {codes, scales, zero}), settings);
+    int64_t stored = 0;
+    for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
+    CHECK(stored < std::max(count, kMostPanelColumns) * (kDepth * narrow.bits / 8 + blocks * 4) + 1024);
+    const Program program = compiled.load();
+    for (const int64_t rows : {1, 3, 40}) {
+      const Tensor x = Tensor::empty({rows, kDepth}, kFloat32);
+      for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, i / kDepth % 2 == 0 ? 1 : -1);
+      const Tensor y = Session(program).run(std::vector<Tensor>{x}).at(0);
       int wrong = 0;
-      for (int64_t i = 0; i < y.size(); ++i) wrong += y.as_double(i) != codes.as_double(i) * scales.as_double(i % 3);
+      for (int64_t i = 0; i < y.size(); ++i) {
+        const int64_t n = i % count;
+        const double number = float_from_bits(static_cast<uint16_t>(n), narrow),
+                     expected =
+                         x.as_double(i / count * kDepth) * number * scales.as_double(place(kRow / kBlock, n, blocks));
+        wrong += std::isnan(expected) ? !std::isnan(y.as_double(i)) : y.as_double(i) != expected;
+      }
+      CAPTURE(rows);
       CHECK(wrong == 0);
     }
   }
 }
 
-TEST_CASE("numbers that are not finite are not packed, and stay in the result", "[passes]") {
-  Tensor codes = Tensor::empty({2, 2}, *parse_dtype("float8_e4m3fn"));
-  for (int64_t i = 0; i < 4; ++i) codes.set_double(i, i == 1 ? std::nan("") : 2);
-  const char* text = R"(
+TEST_CASE("scales that are not finite give what the graph says", "[passes]") {
+  for (const char* dtype : {"float4_e2m1fn", "float8_e4m3fn", "uint4"}) {
+    const DType narrow = *parse_dtype(dtype);
+    const Tensor codes = Tensor::empty({64, 4}, narrow), scales = Tensor::empty({2, 4}, kFloat32),
+                 zero = Tensor::empty({}, narrow);
+    for (int64_t i = 0; i < codes.size(); ++i) codes.set_double(i, i % 4 == 3 && i > 240 ? 0 : 2);
+    static_cast<uint8_t*>(zero.raw())[0] = 0;
+    for (int64_t i = 0; i < scales.size(); ++i) scales.set_double(i, 0.5);
+    scales.set_double(1, std::nan(""));
+    scales.set_double(6, HUGE_VAL);
+    scales.set_double(7, HUGE_VAL);
+    const std::string text = fmt::format(R"(
 @R.function
-def main(x: R.Tensor((1, 2), "float32"), q: R.Tensor((2, 2), "float8_e4m3fn"), z: R.Tensor((), "float8_e4m3fn")):
+def main(x: R.Tensor((1, 64), "float32"), q: R.Tensor((64, 4), "{0}"), s: R.Tensor((2, 4), "float32"), z: R.Tensor((), "{0}")):
     with R.dataflow():
-        y = R.matmul(x, R.dequantize(q, R.const(0.5, "float32"), z))
+        y = R.matmul(x, R.dequantize(q, s, z, axis=0, block_size=32, out_dtype="float32"))
         R.output(y)
     return y
-)";
-  Diagnostics diagnostics;
-  Tensor zero = Tensor::empty({}, codes.dtype());
-  static_cast<uint8_t*>(zero.raw())[0] = 0;
-  const Program program =
-      compile(with_constants(parse_module(text, "nan.py", op_table(), diagnostics), {codes, zero})).load();
-  const Tensor y = Session(program).run(std::vector<Tensor>{Tensor::of<float>({1, 2}, kFloat32, {1, 3})}).at(0);
-  CHECK(y.as_double(0) == 4);
-  CHECK(std::isnan(y.as_double(1)));
+)",
+                                         dtype);
+    CAPTURE(dtype);
+    Diagnostics diagnostics;
+    const Program program =
+        compile(with_constants(parse_module(text, "scales.py", op_table(), diagnostics), {codes, scales, zero})).load();
+    const Tensor x = Tensor::empty({1, 64}, kFloat32);
+    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, 1);
+    const Tensor y = Session(program).run(std::vector<Tensor>{x}).at(0);
+    CHECK(y.as_double(0) == 64);
+    CHECK(std::isnan(y.as_double(1)));
+    CHECK(y.as_double(2) == HUGE_VAL);
+    CHECK(std::isnan(y.as_double(3)));  // 0 times infinity
+  }
 }
 
 TEST_CASE("a row of any size keeps its precision, and one that is not finite has no finite result", "[passes]") {

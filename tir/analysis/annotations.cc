@@ -34,6 +34,8 @@ using enum AnnotationValue;
     "the block unpacks a product's right operand from words, which lie in panels of so many columns; pack_quantized sets it") \
   X("scaled_rows", kBlock, kInt, "tir/rules/contraction_tile.cc", \
     "so many rows of what such a block unpacks share a scale; pack_quantized sets it") \
+  X("unpacked_lanes", kBlock, kInt, "tir/rules/contraction_tile.cc", \
+    "so many numbers of a row are unpacked by one instruction; pack_quantized sets it") \
   X("digit_sums", kBlock, kFlag, "tir/rules/digit_product.cc", \
     "the block sums digits of activations times numbers, for a product that has such blocks; pack_quantized sets it") \
   X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \

@@ -44,12 +44,12 @@ class ContractionSchedule {
       : sch_(sch), anchor_(std::move(anchor)), sum_(anchor_), tile_(tile), block_(cast<Block>(sch.get(anchor_))) {}
 
   void run() {
+    if (unpacks()) prepare_unpacking();
     loop_of_ = loops_of_axes(sch_, anchor_);
     is_cell_ = tile_.bands > 1 || outputs_behind() > 1;
     epilogue_ = is_cell_ ? inline_cell() : sch_.apply(MergeEpilogue{anchor_});
     if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
     sum_in_parts();
-    if (unpacks()) unpacking_ = sch_.apply(GetProducers{anchor_}).at(0);
     panel_ = panel();
     split_columns();
     split_rows();
@@ -97,6 +97,32 @@ class ContractionSchedule {
     anchor_ = sch_.apply(Rfactor{parts_[0], 0});
     block_ = cast<Block>(sch_.get(anchor_));
     loop_of_ = loops_of_axes(sch_, anchor_);
+    ++tile_.row_axis;
+    ++tile_.column_axis;
+  }
+
+  // The operand comes from two blocks: the numbers as they are in the words, and these times their scale. Into a panel
+  // one block stores both. In registers, the numbers of rows with one scale are multiplied and summed, and the sum is
+  // multiplied by the scale.
+  void prepare_unpacking() {
+    const BlockRV scaled = sch_.apply(GetProducers{anchor_}).at(0);
+    unpacking_ = sch_.apply(GetProducers{scaled}).at(0);
+    if (tile_.unpacks == ContractionTile::Unpacks::kIntoPanel) {
+      sch_.apply(ComputeInline{*unpacking_});
+      unpacking_ = scaled;
+      return;
+    }
+    sch_.apply(ComputeInline{scaled});
+    if (tile_.sums_before_scaling) sum_before_scaling();
+  }
+  void sum_before_scaling() {
+    Loops loops = loops_of_axes(sch_, anchor_);
+    const Loops rows = sch_.apply(Split{loops.back(), {std::nullopt, tile_.scaled_rows}});
+    loops.pop_back();
+    sch_.apply(Reorder{joined({{rows[0]}, loops, {rows[1]}})});
+    unscaled_ = sch_.apply(Rfactor{rows[0], 0});
+    sch_.apply(DeferFactors{*unscaled_});
+    block_ = cast<Block>(sch_.get(anchor_));
     ++tile_.row_axis;
     ++tile_.column_axis;
   }
@@ -155,12 +181,12 @@ class ContractionSchedule {
       group_.erase(group_.begin());
     }
     const std::optional<int64_t> depth = extent_of(sch_, reduce_.back());
-    if (depth && tile_.unpacks_scaled_rows(*depth)) {
+    if (depth && !unscaled_ && tile_.unpacks_scaled_rows(*depth)) {
       Loops blocks = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.scaled_rows}});
       reduce_.back() = blocks[0];
       reduce_.push_back(blocks[1]);
     }
-    if (tile_.step == 1) return;
+    if (tile_.step == 1 || unscaled_) return;
     steps_ = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.step}});
     reduce_.back() = steps_[0];
     reduce_.push_back(steps_[1]);
@@ -224,11 +250,32 @@ class ContractionSchedule {
     const bool in_registers = tile_.unpacks == ContractionTile::Unpacks::kInRegisters;
     Loops around = joined({shared_, parts_.empty() ? Loops() : Loops{parts_[0]}});
     if (in_registers) around = joined({outer_, reduce_});
+    if (unscaled_) around.push_back(sum_unscaled(around));
     sch_.apply(ComputeAt{*unpacking_, around.back(), true});
     if (in_registers) sch_.apply(SetScope{*unpacking_, 0, "local"});
     Loops inside = loops_inside(sch_, *unpacking_, around.size());
-    Loops vectors = sch_.apply(Split{inside.back(), {std::nullopt, tile_.lanes}});
+    const int lanes = in_registers ? tile_.unpacked_lanes : tile_.lanes;
+    Loops vectors = sch_.apply(Split{inside.back(), {std::nullopt, lanes}});
+    keep_in_registers(sch_, {vectors[0]}, lanes > 1 ? Loops{vectors[1]} : Loops());
+    // A row at a time: more prefetches at once would wait for the core's line fill buffers.
+    if (unscaled_ && tile_.rows_ahead.value_or(0) > 0)
+      sch_.apply(Annotate{around.back(), annotation<"prefetch_ahead">(), AttrList{panel_, *tile_.rows_ahead}});
+  }
+  // Sums the products of rows with one scale, in registers. Returns the loop over these rows.
+  LoopRV sum_unscaled(const Loops& around) {
+    sch_.apply(ComputeAt{*unscaled_, around.back(), true});
+    sch_.apply(SetScope{*unscaled_, 0, "local"});
+    Loops loops = loops_inside(sch_, *unscaled_, around.size());  // of its axes, the reduction last
+    const LoopRV depth = loops.back(), column = loops[tile_.column_axis];
+    loops.pop_back();
+    const Loops vectors = sch_.apply(Split{column, {std::nullopt, tile_.lanes}});
+    loops.erase(loops.begin() + static_cast<ptrdiff_t>(tile_.column_axis));
+    sch_.apply(Reorder{joined({{depth}, loops, vectors})});
+    if (tile_.has_rows)
+      sch_.apply(Unroll{loops[tile_.row_axis < tile_.column_axis ? tile_.row_axis : tile_.row_axis - 1]});
     keep_in_registers(sch_, {vectors[0]}, tile_.lanes > 1 ? Loops{vectors[1]} : Loops());
+    sch_.apply(DecomposeReduction{*unscaled_, depth});
+    return depth;
   }
 
   void add_parts() {
@@ -242,7 +289,7 @@ class ContractionSchedule {
     LoopRV parallel = fused(sch_, shared_);
     // Panels are prefetched: the next panel during the current one or, where a panel is read once, some rows ahead.
     if (tile_.rows_ahead) {
-      if (*tile_.rows_ahead > 0)
+      if (*tile_.rows_ahead > 0 && !unscaled_)
         sch_.apply(Annotate{reduce_[0], annotation<"prefetch_ahead">(), AttrList{panel_, *tile_.rows_ahead}});
     } else {
       sch_.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{panel_}});
@@ -260,6 +307,7 @@ class ContractionSchedule {
   Schedule& sch_;
   BlockRV anchor_, sum_;  // the block of the products, and the block of the whole sum
   std::optional<BlockRV> unpacking_ = {};
+  std::optional<BlockRV> unscaled_ = {};  // sums of rows with one scale, without it
   ContractionTile tile_;
   Ref<Block> block_;  // the anchor as it was before its loops were split
   std::optional<int64_t> num_rows_;

@@ -24,8 +24,10 @@ struct ContractionTile {
   enum class Unpacks : uint8_t { kNothing, kInRegisters, kIntoPanel };
   Unpacks unpacks = Unpacks::kNothing;
   int64_t scaled_rows = 1;
-  int64_t row_tiles = 0;       // in a block of rows; 0: threads share panels instead
-  bool columns_first = false;  // all products use a panel before the next one
+  bool sums_before_scaling = false;  // in registers: a sum of scaled_rows products is multiplied by the scale
+  int unpacked_lanes = 1;            // that are unpacked at once, in registers
+  int64_t row_tiles = 0;             // in a block of rows; 0: threads share panels instead
+  bool columns_first = false;        // all products use a panel before the next one
   // From the prefetch of a panel's row to its use; 0: there is none; absent: the next panel is fetched.
   std::optional<int64_t> rows_ahead = {};
   int64_t parts = 1;  // of the reduction

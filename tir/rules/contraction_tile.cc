@@ -225,12 +225,22 @@ ContractionMatch match_unpacked(const Stage& product, const Block& unpacking, co
   const bool is_axis = tile.row_axis < block.iter_vars.size();
   const auto rows = is_axis ? product.extent(tile.row_axis) : 1;
   tile.vectors = static_cast<int>(columns) / tile.lanes;
+  tile.unpacked_lanes = static_cast<int>(unpacking.annotations.get_int(annotation<"unpacked_lanes">(), tile.lanes));
+  // For more rows a tile has one vector of the numbers in a word, and the next tile finds the words in a cache.
+  const int fewer_vectors = std::max(1, tile.unpacked_lanes / tile.lanes);
+  if (rows && *rows > most_rows(tile.vectors, target) && *rows <= most_rows(fewer_vectors, target))
+    tile.vectors = fewer_vectors;
   const bool has_few_rows = rows && *rows <= most_rows(tile.vectors, target);
   const bool in_registers =
       decisions.word("unpack", {"registers", "panel"}, has_few_rows ? "registers" : "panel") == "registers";
   tile.unpacks = in_registers ? ContractionTile::Unpacks::kInRegisters : ContractionTile::Unpacks::kIntoPanel;
   if (!in_registers) tile.vectors = std::min(tile.vectors, kSideBySide);
   tile.scaled_rows = std::max<int64_t>(1, unpacking.annotations.get_int(annotation<"scaled_rows">(), 1));
+  const auto depth = product.extent(block.iter_vars.size() - 1);
+  // Rounded to 16 bits, a number times its scale is not a factor of sums.
+  const Binary* scaled = unpacking.body.as<BufferStore>()->value.as<Binary>();
+  tile.sums_before_scaling =
+      in_registers && scaled && scaled->op == BinaryOp::kMul && depth && *depth % tile.scaled_rows == 0;
   tile.num_panels = *width / tile.columns();
   return tile;
 }

@@ -7,6 +7,7 @@
 #include "tir/primitives/compute_at.h"
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/defer_factors.h"
 #include "tir/primitives/fuse.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_child_blocks.h"
