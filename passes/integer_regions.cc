@@ -130,8 +130,8 @@ class IntegerRegions final : public GraphRewriter {
     if (!call || tensor_dtype(value.type()) != kFloat32 || !known_shape(call->args[0].type())) return std::nullopt;
     const auto attrs = read_attrs<DequantizeAttrs>(call->attrs);
     const std::optional<DType> numbers = tensor_dtype(call->args[0].type());
-    // A product unpacks blocks and floats of few bits (pack_quantized).
-    if (attrs.block_size > 0 || !numbers || !numbers->is_integral()) return std::nullopt;
+    // A product unpacks blocks, floats, and integers of fewer bits than a byte (pack_quantized).
+    if (attrs.block_size > 0 || !numbers || !numbers->is_integral() || numbers->is_packed()) return std::nullopt;
     const int64_t rank = known_rank(call->args[0].type()), axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
     return QuantizedValue{call->args[0], call->args[1], call->args[2], axis};
   }
