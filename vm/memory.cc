@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <list>
 #include <map>
-#include <memory_resource>
 #include <mutex>
-#include <optional>
 
+#include "support/check.h"
 #include "support/checked_math.h"
 #include "vm/error.h"
 
@@ -48,36 +48,53 @@ AlignedBuffer allocate_aligned(int64_t bytes) {
 }
 
 struct MemoryPool::State {
-  struct IdleBlock {
-    AlignedBuffer memory;
+  struct Block;
+  using Blocks = std::list<Block>;
+  using Sizes = std::multimap<int64_t, Blocks::iterator>;
+  // Memory, and all that lending it needs: taking an idle block and giving it back move nodes and allocate none.
+  struct Block {
+    AlignedBuffer memory = nullptr;
     int64_t bytes = 0;
+    // Of a block that is lent: its entry in `sizes`, and the pool, which lives as long as it.
+    Sizes::node_type size = {};
+    std::shared_ptr<State> pool = nullptr;
+    alignas(std::max_align_t) std::byte handle[64];  // the control block of the shared_ptr that lends it
   };
-  using IdleList = std::pmr::list<IdleBlock>;
 
-  std::pmr::synchronized_pool_resource nodes;  // of the lists below, and of the handles of blocks in use
   std::mutex mutex;
   int64_t limit = 0;
   Allocator allocator;
   Stats stats;
   int64_t scratch_bytes = 0;
   std::function<void()> release_scratch;
-  IdleList idle{&nodes};                                          // oldest first
-  std::pmr::multimap<int64_t, IdleList::iterator> sizes{&nodes};  // the idle blocks by size
+  Blocks idle, lent;  // the idle ones: oldest first
+  Sizes sizes;        // the idle blocks by size
 
-  // Returns the idle block that fits; the mutex is held.
-  std::optional<IdleBlock> take(int64_t bytes, Fit fit) {
+  // Moves the idle block that fits to `lent`, and returns it; lent.end() where none fits. The mutex is held.
+  Blocks::iterator take(int64_t bytes, Fit fit) {
     auto found = sizes.lower_bound(bytes);
-    if (found == sizes.end() || (fit == Fit::kTight && found->first > bytes + bytes / 4)) return std::nullopt;
+    if (found == sizes.end() || (fit == Fit::kTight && found->first > bytes + bytes / 4)) return lent.end();
     if (fit == Fit::kLargest) found = std::prev(sizes.end());
-    IdleBlock block = std::move(*found->second);
-    idle.erase(found->second);
-    sizes.erase(found);
-    stats.idle_bytes -= block.bytes;
+    const Blocks::iterator block = found->second;
+    lent.splice(lent.end(), idle, block);
+    block->size = sizes.extract(found);
+    stats.idle_bytes -= block->bytes;
     return block;
   }
 
+  // Returns a new block in `lent`, still without memory. The mutex is held.
+  Blocks::iterator add_block(int64_t bytes) {
+    Blocks block(1);
+    block.front().bytes = bytes;
+    Sizes entry;
+    entry.emplace(bytes, block.begin());
+    block.front().size = entry.extract(entry.begin());
+    lent.splice(lent.end(), block);
+    return std::prev(lent.end());
+  }
+
   // Moves the oldest idle blocks to `released` until at most `keep` bytes are idle; they are freed without the mutex.
-  void evict(int64_t keep, IdleList& released) {
+  void evict(int64_t keep, Blocks& released) {
     while (stats.idle_bytes > keep) {
       auto oldest = idle.begin();
       auto [first, last] = sizes.equal_range(oldest->bytes);
@@ -89,7 +106,7 @@ struct MemoryPool::State {
 
   // Frees idle blocks, which count toward the limit too, for a request. Returns whether the limit allows it; the mutex
   // is held.
-  bool make_room(int64_t bytes, IdleList& released) {
+  bool make_room(int64_t bytes, Blocks& released) {
     const int64_t left = limit - stats.live_bytes - scratch_bytes - bytes;
     if (left < 0) return false;
     evict(left, released);
@@ -103,20 +120,16 @@ struct MemoryPool::State {
     return formatted("{} bytes are in use{}, the limit is {}", stats.live_bytes + scratch_bytes, scratch, limit);
   }
 
-  void give_back(AlignedBuffer memory, int64_t bytes) noexcept {
-    IdleList released(&nodes);
-    std::lock_guard lock(mutex);
-    stats.live_bytes -= bytes;
-    try {
-      IdleList block(&nodes);
-      block.push_back({std::move(memory), bytes});
-      sizes.emplace(bytes, block.begin());
-      idle.splice(idle.end(), block);
-    } catch (const std::bad_alloc&) {
-      return;  // the block is freed instead of kept
-    }
-    stats.idle_bytes += bytes;
-    evict(stats.peak_bytes, released);
+  // Ends the loan of a block, which may be the last owner of the pool.
+  static void give_back(Blocks::iterator block) noexcept {
+    Blocks released;
+    const std::shared_ptr<State> pool = std::move(block->pool);
+    std::lock_guard lock(pool->mutex);
+    pool->stats.live_bytes -= block->bytes;
+    pool->stats.idle_bytes += block->bytes;
+    pool->sizes.insert(std::move(block->size));
+    pool->idle.splice(pool->idle.end(), pool->lent, block);
+    pool->evict(pool->stats.peak_bytes, released);
   }
 };
 
@@ -125,20 +138,25 @@ MemoryPool::MemoryPool(int64_t limit, Allocator allocator) : state_(std::make_sh
   state_->limit = limit > 0 ? limit : max_allocation_bytes();
 }
 
-// Gives handles of blocks memory that the pool keeps. They may be released after the pool is gone.
+// Gives the shared_ptr that lends a block the memory that the block has for it. The loan ends with this memory, when
+// nothing refers to the shared_ptr any more.
 template <class T>
 struct MemoryPool::HandleAllocator {
   using value_type = T;
-  std::shared_ptr<State> state;
+  State::Blocks::iterator block;
 
-  explicit HandleAllocator(std::shared_ptr<State> of) : state(std::move(of)) {}
+  explicit HandleAllocator(State::Blocks::iterator of) : block(of) {}
   template <class U>
-  HandleAllocator(const HandleAllocator<U>& other) : state(other.state) {}
-  T* allocate(size_t count) { return static_cast<T*>(state->nodes.allocate(count * sizeof(T), alignof(T))); }
-  void deallocate(T* memory, size_t count) { state->nodes.deallocate(memory, count * sizeof(T), alignof(T)); }
+  HandleAllocator(const HandleAllocator<U>& other) : block(other.block) {}
+  T* allocate(size_t count) {
+    static_assert(sizeof(T) <= sizeof(State::Block::handle) && alignof(T) <= alignof(std::max_align_t));
+    RELAXC_CHECK(count == 1, "a shared_ptr takes {} control blocks", count);
+    return reinterpret_cast<T*>(block->handle);
+  }
+  void deallocate(T*, size_t) noexcept { State::give_back(block); }
   template <class U>
   bool operator==(const HandleAllocator<U>& other) const {
-    return state == other.state;
+    return block == other.block;
   }
 };
 
@@ -150,7 +168,7 @@ void MemoryPool::ScratchDeleter::operator()(void* memory) const noexcept {
 
 MemoryPool::ScratchBuffer MemoryPool::try_allocate_scratch(int64_t bytes) noexcept {
   {
-    State::IdleList released(&state_->nodes);
+    State::Blocks released;
     std::lock_guard lock(state_->mutex);
     if (!state_->make_room(bytes, released)) return nullptr;
     state_->scratch_bytes += bytes;
@@ -168,17 +186,14 @@ void MemoryPool::set_scratch_release(std::function<void()> release) { state_->re
 std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   if (bytes < 0 || bytes > state_->limit)
     throw OutOfMemory(formatted("cannot allocate {} bytes, the limit is {}", bytes, state_->limit));
-  int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
-  State::IdleList released(&state_->nodes);
-  AlignedBuffer memory;
-  int64_t block_bytes = rounded;
+  const int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
+  State::Blocks released;
+  State::Blocks::iterator block;
   {
     std::unique_lock lock(state_->mutex);
     Stats& stats = state_->stats;
-    if (auto block = state_->take(rounded, fit)) {
-      memory = std::move(block->memory);
-      block_bytes = block->bytes;
-    } else {
+    block = state_->take(rounded, fit);
+    if (block == state_->lent.end()) {
       if (!state_->make_room(rounded, released)) {
         lock.unlock();
         if (state_->release_scratch) state_->release_scratch();
@@ -186,29 +201,27 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
         if (!state_->make_room(rounded, released))
           throw OutOfMemory(formatted("cannot allocate {} bytes: {}", bytes, state_->usage()));
       }
+      block = state_->add_block(rounded);
       ++stats.allocations;
     }
-    stats.live_bytes += block_bytes;
+    stats.live_bytes += block->bytes;
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
   }
   released.clear();
-  if (!memory) memory = try_allocate_aligned(block_bytes, state_->allocator);
-  if (!memory) {
+  if (!block->memory) block->memory = try_allocate_aligned(block->bytes, state_->allocator);
+  if (!block->memory) {
     trim();
-    memory = try_allocate_aligned(block_bytes, state_->allocator);
+    block->memory = try_allocate_aligned(block->bytes, state_->allocator);
   }
-  if (!memory) {
+  if (!block->memory) {
     std::lock_guard lock(state_->mutex);
-    state_->stats.live_bytes -= block_bytes;
+    state_->stats.live_bytes -= block->bytes;
+    state_->lent.erase(block);
     throw OutOfMemory(
         formatted("cannot allocate {} bytes: out of memory with {} in use", bytes, state_->stats.live_bytes));
   }
-  void* data = memory.get();
-  // The deleter owns the block: if making the control block throws, the block is freed with it.
-  auto give_back = [state = state_, deleter = memory.get_deleter(), block = memory.release(), block_bytes](void*) {
-    state->give_back(AlignedBuffer(block, deleter), block_bytes);
-  };
-  return std::shared_ptr<void>(data, std::move(give_back), HandleAllocator<std::byte>(state_));
+  block->pool = state_;
+  return std::shared_ptr<void>(block->memory.get(), [](void*) {}, HandleAllocator<std::byte>(block));
 }
 
 MemoryPool::Stats MemoryPool::stats() const {
@@ -223,7 +236,7 @@ std::string MemoryPool::usage() const {
 
 void MemoryPool::trim() {
   if (state_->release_scratch) state_->release_scratch();
-  State::IdleList released(&state_->nodes);
+  State::Blocks released;
   std::lock_guard lock(state_->mutex);
   state_->evict(0, released);
 }

@@ -14,29 +14,40 @@
 namespace relaxc {
 
 std::optional<int64_t> element_count(std::span<const int64_t> shape) {
-  if (std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; })) return std::nullopt;
-  // A tensor with a dim of 0 is empty however large its other dims are.
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t count = 1;
+  bool is_empty = false, overflows = false;
   for (int64_t dim : shape) {
-    if (__builtin_mul_overflow(count, dim, &count)) return std::nullopt;
+    if (dim < 0) return std::nullopt;
+    is_empty |= dim == 0;
+    overflows |= __builtin_mul_overflow(count, dim, &count);
   }
+  if (is_empty) return 0;  // however large its other dims are
+  if (overflows) return std::nullopt;
   return count;
 }
 
-std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype) {
-  auto count = element_count(shape);
-  if (count && dtype.is_packed()) return dtype.bytes_of(*count);
-  if (count && dtype.is_string()) count = checked_add(*count, 1);  // offsets
-  return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+// Returns the bytes of so many elements; nullopt on overflow.
+static std::optional<int64_t> bytes_of_elements(int64_t count, DType dtype) {
+  if (dtype.is_packed()) return dtype.bytes_of(count);
+  if (dtype.is_string() && __builtin_add_overflow(count, 1, &count)) return std::nullopt;  // offsets
+  return checked_mul(count, dtype.bytes());
 }
 
-int64_t checked_tensor_bytes(std::span<const int64_t> shape, DType dtype) {
+std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype) {
+  const auto count = element_count(shape);
+  return count ? bytes_of_elements(*count, dtype) : std::nullopt;
+}
+
+[[noreturn, gnu::cold]] static void throw_bad_size(std::span<const int64_t> shape, DType dtype) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0) throw_runtime_error("dim {} of a tensor is {}, expected a non-negative number", i, shape[i]);
   }
-  auto bytes = tensor_bytes(shape, dtype);
-  if (!bytes) throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), joined(shape));
+  throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), joined(shape));
+}
+
+int64_t checked_tensor_bytes(std::span<const int64_t> shape, DType dtype) {
+  const auto bytes = tensor_bytes(shape, dtype);
+  if (!bytes) throw_bad_size(shape, dtype);
   return *bytes;
 }
 
@@ -69,8 +80,9 @@ Tensor Tensor::view(std::vector<int64_t> shape, DType dtype, void* data, std::sh
 Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
                     std::shared_ptr<const void> owner) {
   Tensor tensor;
-  checked_tensor_bytes(*shape, dtype);
-  tensor.size_ = *element_count(*shape);
+  const auto count = element_count(*shape);
+  if (!count || !bytes_of_elements(*count, dtype)) throw_bad_size(*shape, dtype);
+  tensor.size_ = *count;
   tensor.shape_ = std::move(shape);
   tensor.dtype_ = dtype;
   tensor.data_ = data;
@@ -244,8 +256,7 @@ void check_dense(const DLTensor& dl, const std::vector<int64_t>& shape) {
 
 struct ExportedTensor {
   Tensor tensor;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides;
+  std::vector<int64_t> dims_and_strides;
   DLManagedTensor managed{};
 };
 
@@ -290,20 +301,21 @@ int64_t dlpack_code(DType dtype) {
 DLManagedTensor* Tensor::to_dlpack() const {
   if (dtype_.is_string())
     throw_runtime_error("{} cannot be shared through dlpack, which has no strings", describe(*this));
-  auto exported = std::make_unique<ExportedTensor>(ExportedTensor{*this, shape(), {}, {}});
-  exported->strides.resize(shape().size());
+  const std::vector<int64_t>& dims = shape();
+  auto exported = std::make_unique<ExportedTensor>(ExportedTensor{*this, std::vector<int64_t>(2 * dims.size()), {}});
+  int64_t* strides = std::ranges::copy(dims, exported->dims_and_strides.data()).out;
   int64_t stride = 1;
-  for (size_t i = shape().size(); i-- > 0;) {
-    exported->strides[i] = stride;
-    stride *= std::max<int64_t>(shape()[i], 1);
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(dims[i], 1);
   }
   DLManagedTensor& managed = exported->managed;
   managed.dl_tensor.data = data_;
   managed.dl_tensor.device = {kDLCPU, 0};
   managed.dl_tensor.ndim = ndim();
   managed.dl_tensor.dtype = {static_cast<uint8_t>(dlpack_code(dtype_)), dtype_.bits, dtype_.lanes};
-  managed.dl_tensor.shape = exported->shape.data();
-  managed.dl_tensor.strides = exported->strides.data();
+  managed.dl_tensor.shape = exported->dims_and_strides.data();
+  managed.dl_tensor.strides = strides;
   managed.deleter = [](DLManagedTensor* self) { delete static_cast<ExportedTensor*>(self->manager_ctx); };
   managed.manager_ctx = exported.get();
   return &exported.release()->managed;

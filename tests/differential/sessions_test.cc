@@ -163,6 +163,12 @@ TEST_CASE("a run allocates nothing after one with dims as large", "[session]") {
   }
   CHECK(from_heap == 0);
   CHECK(session.memory_stats().allocations == from_system);
+
+  const Tensor x = matrix(0, 3, 4), y = matrix(1, 4, 5);
+  session.run({x, y});
+  const int64_t before = heap_allocations();
+  session.run({x, y});
+  CHECK(heap_allocations() - before == 1);  // the vector of the results
 }
 
 TEST_CASE("passes on long and wide graphs grow slower than quadratic", "[session]") {

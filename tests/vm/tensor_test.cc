@@ -2,8 +2,10 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 
+#include "tests/allocations.h"
 #include "tests/vm/programs.h"
 #include "vm/dlpack.h"
 #include "vm/npy.h"
@@ -214,4 +216,35 @@ TEST_CASE("the pool reuses memory and keeps its limit", "[vm]") {
   pool.trim();
   CHECK(pool.stats().idle_bytes == 0);
   CHECK_THROWS_AS(vm::allocate_aligned(INT64_MAX), RuntimeError);
+}
+
+TEST_CASE("the pool lends a block again without allocations", "[vm]") {
+  std::shared_ptr<void> last;
+  {
+    vm::MemoryPool pool;
+    pool.allocate(1000);
+    const int64_t before = relaxc::test::heap_allocations();
+    for (int i = 0; i < 10; ++i) pool.allocate(1000);
+    CHECK(relaxc::test::heap_allocations() == before);
+
+    last = pool.allocate(1000);
+    std::weak_ptr<void> observer = last;
+    last.reset();
+    CHECK(observer.expired());
+    CHECK(pool.stats().live_bytes == 1024);  // the observer's control block is in the block
+    observer.reset();
+    CHECK(pool.stats().live_bytes == 0);
+    last = pool.allocate(1000);
+  }
+  std::memset(last.get(), 1, 1000);  // it outlives the pool
+}
+
+TEST_CASE("an exported tensor takes two allocations", "[vm]") {
+  const Tensor tensor = Tensor::empty({2, 3}, kFloat32);
+  const int64_t before = relaxc::test::heap_allocations();
+  DLManagedTensor* exported = tensor.to_dlpack();
+  CHECK(relaxc::test::heap_allocations() - before == 2);
+  CHECK((exported->dl_tensor.shape[0] == 2 && exported->dl_tensor.shape[1] == 3));
+  CHECK((exported->dl_tensor.strides[0] == 3 && exported->dl_tensor.strides[1] == 1));
+  exported->deleter(exported);
 }
