@@ -300,6 +300,7 @@ class Calls(unittest.TestCase):
         self.assertTrue(torch.equal(torch.from_numpy(self.add(x, x)), 2 * x))
         with self.assertRaises(Exception):
             self.add(x.requires_grad_(), x)
+        x.requires_grad_(False)
         flags = relaxc.Module.from_text(module('x: R.Tensor((2,), "bool")', 'R.Tensor((2,), "bool")',
                                                "R.logical_not(x)")).compile()
         self.check(flags(torch.tensor([True, False])), np.array([False, True]))
@@ -307,6 +308,31 @@ class Calls(unittest.TestCase):
                                               "R.add(x, x)")).compile()
         bits = half(torch.tensor([1, 2], dtype=torch.bfloat16))
         self.assertEqual(bits.view(np.uint16).tolist(), [0x4000, 0x4080])
+
+    @needs("torch")
+    def test_torch_again(self):
+        """Tensors of the shape and dtype of the last one are lent without a capsule, and only where torch exports them."""
+        import torch
+        x = torch.arange(6, dtype=torch.float32)
+        out = torch.zeros(6)
+        self.add(x, x)
+        self.add(x, x, out=out)
+        with mock.patch.object(torch.Tensor, "__dlpack__", side_effect=AssertionError):
+            self.check(self.add(x + 1, x), 2 * self.x + 1)
+            self.add(x + 2, x, out=out)
+        self.check(out.numpy(), 2 * self.x + 2)
+        self.check(self.add(torch.arange(12.0)[::2], x), 3 * self.x)
+        self.add(x, x)
+        self.check(self.add(torch._neg_view(x), x), 0 * self.x)
+        self.add(x, x)
+        self.check(self.add(x.double().numpy().astype(np.float32), x), 2 * self.x)
+        self.check(self.add(torch.arange(3.0), torch.arange(3.0)), 2 * self.x[:3])
+        refused = [(x.clone().requires_grad_(), "requires grad"), (x.double(), "dtype is float64"),
+                   (x.to("meta"), "meta"), (x.to_sparse(), "Sparse"), (x.view(1, 6), "rank")]
+        for tensor, reason in refused:
+            self.add(x, x)
+            with self.assertRaisesRegex(relaxc.Error, reason):
+                self.add(tensor, x)
 
 
 if __name__ == "__main__":
