@@ -1,14 +1,14 @@
 // A host that has the libraries which relaxc uses already, in versions of its own. Usage: crowded MODEL
 //
-// Without POISONED it reads the model by ONNX and protobuf itself, and has other versions of LLVM opened for all. With
-// POISONED it exports functions of protobuf and LLVM by their names, which end the process when they are called. With
-// OWN_ALLOCATOR it replaces operator new.
+// Without POISONED it reads the model by ONNX and protobuf itself. With POISONED it exports functions of protobuf and
+// LLVM by their names, which end the process when they are called. With OTHER_LLVM, a part of a file's name, it is
+// linked to a library of LLVM of that name and uses it. With OWN_ALLOCATOR it replaces operator new.
 #include <dlfcn.h>
 #include <relaxc/relaxc.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <initializer_list>
+#include <cstring>
 
 #include "tests/embed/own_allocator.h"
 
@@ -40,9 +40,30 @@ static int nodes_of(const char* path) {
 }
 #endif
 
+#ifdef OTHER_LLVM
+extern "C" void* LLVMContextCreate();
+extern "C" void* LLVMModuleCreateWithNameInContext(const char* name, void* context);
+extern "C" char* LLVMPrintModuleToString(void* module);
+extern "C" void LLVMContextDispose(void* context);
+
+// Uses the host's LLVM, and returns whether it is the other one.
+static bool uses_other_llvm() {
+  void* context = LLVMContextCreate();
+  void* module = LLVMModuleCreateWithNameInContext("of the host", context);
+  char* text = LLVMPrintModuleToString(module);
+  const bool is_named = std::strstr(text, "of the host") != nullptr;
+  std::free(text);
+  LLVMContextDispose(context);
+  Dl_info owner{};
+  return is_named && dladdr(reinterpret_cast<void*>(&LLVMContextCreate), &owner) != 0 &&
+         std::strstr(owner.dli_fname, OTHER_LLVM) != nullptr;
+}
+#else
+static bool uses_other_llvm() { return true; }
+#endif
+
 int main(int, char** argv) {
-  for (const char* library : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-18.so.1"})
-    dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  if (!uses_other_llvm()) return std::fputs("the host's LLVM is not the other one\n", stderr), 1;
   const int before = nodes_of(argv[1]);
   relaxc_program* program = nullptr;
   relaxc_session* session = nullptr;
@@ -57,7 +78,7 @@ int main(int, char** argv) {
   DLManagedTensor* output = nullptr;
   if (relaxc_run(session, nullptr, &input, 1, &output, 1))
     return std::fprintf(stderr, "%s\n", relaxc_error_message()), 1;
-  if (nodes_of(argv[1]) != before) return 1;
+  if (nodes_of(argv[1]) != before || !uses_other_llvm()) return 1;
   std::printf("%d classes\n", static_cast<int>(output->dl_tensor.shape[1]));
   output->deleter(output);
   relaxc_session_release(session);
