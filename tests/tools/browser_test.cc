@@ -17,6 +17,9 @@ bool has_browser() {
   return false;
 }
 
+// Returns a line of the page that screen readers tell when it changes.
+std::string status_line(const std::string& text) { return " role=\"status\">" + text + "<"; }
+
 void check_is_ready(const std::string& page) {
   CHECK(contains(page, "data-ready=\""));
   CHECK(!contains(page, "<div id=\"failure\""));
@@ -33,7 +36,7 @@ TEST_CASE("a browser draws the graph, finds nodes and shows the texts of a kerne
       opened_page(folder, folder.at("model.html") + "#kernel=fused_matmul_add_relu&tab=loops&search=relu%20/layer/Add");
   check_is_ready(page);
   CHECK(contains(page, "a kernel of 3 operators"));
-  CHECK(contains(page, "1 of 4 nodes"));  // an input, two kernels, a result
+  CHECK(contains(page, status_line("1 of 4 nodes: ↓ ↑ and Enter go there")));  // an input, two kernels, a result
   CHECK(contains(page, "4 operators, 2 kernel calls"));
   CHECK(contains(page, "&lt;/script&gt;&lt;script&gt;document.title="));
   CHECK(!test::matches(page, "<pre class=\"code\"[^>]*>fused_matmul_add_relu\\(").empty());
@@ -51,11 +54,20 @@ TEST_CASE("a browser draws a profile and a comparison", "[tools]") {
   CHECK(contains(page, "class=\"roof\""));
   CHECK(contains(page, "arithmetic intensity: operations per byte"));
   CHECK(contains(page, "a rectangle is a tensor"));
-  folder.made("pair.html", {"compare", folder.at("f.json"), folder.at("f.json"), "--html", folder.at("pair.html")});
+  CHECK(contains(page, status_line("2 of 2 rows")));
+  folder.made("other.json", {"bench", folder.hostile_model(), "--dim", "n=9", "--runs", "3", "--profile", "--json",
+                             folder.at("other.json")});
+  const std::string a = folder.at("f.json"), b = folder.at("other.json");
+  folder.made("pair.html", {"compare", a, b, "--html", folder.at("pair.html")});
   const std::string pair = opened_page(folder, folder.at("pair.html"));
   check_is_ready(pair);
   CHECK(contains(pair, "data-ready=\"2 rows\""));
+  CHECK(contains(pair, "<h1>" + a + "  and  " + b + "</h1>"));
+  CHECK(contains(pair, "<span>A: " + a + ", median</span>"));
+  CHECK(contains(pair, "<span>B: " + b + ", median</span>"));
+  CHECK(contains(pair, "Measured under different conditions: dims"));
   CHECK(contains(pair, "Where the difference is"));
+  CHECK(contains(pair, status_line("2 of 2 rows")));
 }
 
 TEST_CASE("a browser opens the page of an artifact", "[tools]") {
@@ -66,5 +78,6 @@ TEST_CASE("a browser opens the page of an artifact", "[tools]") {
   const std::string page = opened_page(folder, folder.at("so.html") + "#kernel=softmax");
   check_is_ready(page);
   CHECK(contains(page, "an artifact holds bytecode and machine code"));
+  CHECK(contains(page, status_line("4 nodes")));
   CHECK(contains(page, "machine code of the artifact"));
 }
