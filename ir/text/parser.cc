@@ -213,6 +213,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (line.kind == LineKind::kImport) return imports(line);
   if (top && is_schedule(line)) return;
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
+  if (line.kind == LineKind::kBroken) unread_lines_.insert(line.line);
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
   keep |= is_kept;
   if (top && built_definition(line, keep)) return;
@@ -419,6 +420,10 @@ void Parser::drop_intrin_parts() {
 // ---- Names
 
 void Parser::refuse_computed(const Syntax& at, uint32_t line) {
+  if (unread_lines_.contains(line)) {  // the error of its syntax is enough
+    for (const Diagnostic& error : std::exchange(python_errors_, {})) diagnostics_.add(error);
+    throw Failed();
+  }
   if (const std::string_view* function = find_value(python_functions_, line))
     fail({at, {}, "call it below with values: mod = f(128, \"float32\")"},
          "'{}' gets its value when Python calls '{}', which the text does not do", at.text, *function);

@@ -515,6 +515,7 @@ class Parser {
   };
   std::map<std::string, PythonArray, std::less<>> arrays_;
   std::map<std::string, uint32_t, std::less<>> computed_;
+  std::set<uint32_t> unread_lines_;  // of statements that could not be read
   std::map<uint32_t, std::string_view> python_functions_;  // those that nothing calls, by line
   std::optional<Place> python_from_;
   std::shared_ptr<SyntaxTree> python_tree_;          // the functions of Python that are written out
@@ -523,7 +524,7 @@ class Parser {
   std::vector<NamedFunction> renamed_;               // as Python around the functions names them
   std::map<std::string_view, std::string_view> function_aliases_;
   std::vector<int64_t> python_lines_;
-  std::vector<Diagnostic> python_errors_;  // of syntax in what is Python
+  std::vector<Diagnostic> python_errors_;  // of syntax in what is Python, still untold
   std::set<std::string> made_texts_;       // of syntax that the text does not have
   std::unique_ptr<TeReader> te_;
   std::unique_ptr<BuilderReader> builder_;
