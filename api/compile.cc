@@ -10,6 +10,7 @@
 
 #include "api/compiler.h"
 #include "api/handles.h"
+#include "support/fork_guard.h"
 
 namespace relaxc::api {
 
@@ -151,6 +152,7 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
 // Throws the error that the compiler answers.
 Heard compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
   request.options = checked(options_of(options, "relaxc_compile_options"));
+  const ForkGuard guard;  // opening the compiler takes locks, too
   Heard heard;
   const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text, Heard::take_cached};
   if (entry()(&request, &reply) != RELAXC_OK)

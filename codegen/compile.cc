@@ -23,6 +23,7 @@
 #include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/file_kind.h"
+#include "support/fork_guard.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "support/library_file.h"
@@ -235,6 +236,7 @@ std::vector<const Pass*> passes_of(const CompileSettings& settings, const Target
 }
 
 IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
+  const ForkGuard guard;
   PassContext context = pass_context(settings);
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
@@ -263,6 +265,7 @@ static void check_backends(const IRModule& module, const CompileSettings& settin
 }
 
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
+  const ForkGuard guard;
   check_backends(module, settings);
   CompiledModule result;
   PassContext context = pass_context(settings);
@@ -377,6 +380,7 @@ static void check_declared_kernels(const IRModule& module, const vm::Executable&
 }
 
 Program CompiledModule::load(LoadOptions options) const {
+  const ForkGuard guard;
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
   vm::UserLibraries libraries = libraries_;
   for (const std::string& path : other_libraries_)
@@ -402,6 +406,7 @@ Program CompiledModule::load(LoadOptions options) const {
 }
 
 void CompiledModule::write(const std::string& path) const {
+  const ForkGuard guard;
   if (interpret_) fail({}, "an interpreted module has no machine code to write to '{}'", path);
   auto link_and_write = [&] {
     std::vector<char> elf = codegen::backend_of(target_).link(objects_);

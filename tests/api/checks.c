@@ -3,10 +3,13 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int failures = 0;
 #define EXPECT(condition)                                                                  \
@@ -588,6 +591,49 @@ static void check_threads(void) {
   relaxc_program_release(program);
 }
 
+/* A compilation that stands still from its first callback to the end of the forks. */
+static sem_t compiling, may_go_on;
+static void stand_still(void* user, const relaxc_progress_info* info) {
+  (void)info;
+  int* has_stood = user;
+  if ((*has_stood)++) return;
+  sem_post(&compiling);
+  sem_wait(&may_go_on);
+}
+static void* compile_slowly(void* user) {
+  relaxc_compile_options options = {.size = sizeof options, .progress = stand_still, .user = user};
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) == RELAXC_OK);
+  relaxc_program_release(program);
+  return NULL;
+}
+/* Returns the exit code of a child that compiles; -1 where it does not end. */
+static int compile_in_child(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    relaxc_program* program = NULL;
+    const relaxc_status status = relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", NULL, &program);
+    if (status == RELAXC_UNSUPPORTED && !MESSAGE_HAS("forked while a thread of its parent was compiling")) _exit(99);
+    _exit((int)status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+static void check_forks(void) {
+  pthread_t thread;
+  int has_stood = 0;
+  sem_init(&compiling, 0, 0);
+  sem_init(&may_go_on, 0, 0);
+  EXPECT(pthread_create(&thread, NULL, compile_slowly, &has_stood) == 0);
+  sem_wait(&compiling);
+  EXPECT(compile_in_child() == RELAXC_UNSUPPORTED);
+  sem_post(&may_go_on);
+  pthread_join(thread, NULL);
+  EXPECT(compile_in_child() == RELAXC_OK);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: api_checks FOLDER\n"), 100;
   EXPECT(relaxc_api_version() == RELAXC_API_VERSION && relaxc_version()[0] != 0);
@@ -605,6 +651,7 @@ int main(int argc, char** argv) {
   check_short_memory();
   check_signals();
   check_threads();
+  check_forks();
   if (failures == 0) printf("all right\n");
   return failures < 100 ? failures : 99;
 }
