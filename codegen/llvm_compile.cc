@@ -195,7 +195,11 @@ std::vector<char> rename_symbols(const std::vector<char>& object, std::string_vi
 class Compilation {
  public:
   Compilation(const KernelMap& kernels, const Target& target, const PassSettings& settings, llvm::CodeGenFileType type)
-      : kernels_(kernels), target_(target), settings_(settings), type_(type) {
+      : kernels_(kernels),
+        target_(target),
+        settings_(settings),
+        type_(type),
+        progress_(settings.progress, CompileStage::kKernels, kernels.size()) {
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
     if (settings.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
       circumstances_ = fmt::format("code {} {}", print_target(target), settings.opt_level);
@@ -207,10 +211,9 @@ class Compilation {
     std::vector<KernelMap::const_iterator> kernels;
     for (auto it = kernels_.programs.begin(); it != kernels_.programs.end(); ++it) kernels.push_back(it);
     std::vector<std::vector<char>> files(kernels.size());
-    StageProgress progress(settings_.progress, CompileStage::kKernels, kernels.size());
     auto make_work = [&]() -> IndexedWork {
       return [&, worker = std::make_shared<Worker>(target_, settings_.opt_level)](size_t i) {
-        StageProgress::Piece piece(progress, kernels[i]->first);
+        StageProgress::Piece piece(progress_, kernels[i]->first);
         files[i] = file_of(kernels[i], *worker);
       };
     };
@@ -218,7 +221,7 @@ class Compilation {
     for_each_parallel(files.size(), settings_.jobs, make_work, kShare);
     return files;
   }
-  size_t num_reused() const { return num_reused_; }
+  size_t num_reused() const { return progress_.num_reused(); }
 
  private:
   std::vector<char> file_of(KernelMap::const_iterator kernel, Worker& worker) {
@@ -229,7 +232,7 @@ class Compilation {
     uint64_t key = *key_(name, nameless);
     std::optional<CompiledCode> code = compiled_code().find(key);
     if (code && structural_equal(code->program, nameless)) {
-      ++num_reused_;
+      progress_.count_reused();
     } else {
       auto object = std::make_shared<const std::vector<char>>(compiled_or_stored(kernel, nameless, worker));
       code = {nameless, object};
@@ -243,7 +246,7 @@ class Compilation {
     const std::optional<std::string> key = store ? key_in_store(circumstances_, nameless) : std::nullopt;
     if (key) {
       if (const auto stored = store->find(*key)) {
-        ++num_reused_;
+        progress_.count_reused();
         return {stored->begin(), stored->end()};
       }
     }
@@ -268,7 +271,7 @@ class Compilation {
   const llvm::CodeGenFileType type_;
   ProgramKey key_;             // where code is reused
   std::string circumstances_;  // of these keys
-  std::atomic<size_t> num_reused_ = 0;
+  StageProgress progress_;
 };
 
 }  // namespace

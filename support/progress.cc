@@ -27,7 +27,12 @@ const char* name_of(CompileStage stage) {
 }
 
 void StageProgress::tell(std::string_view name, double seconds) const {
-  report_({.stage = stage_, .done = done_, .total = total_, .at_work = name, .seconds = seconds});
+  report_({.stage = stage_,
+           .done = done_,
+           .total = total_,
+           .at_work = name,
+           .seconds = seconds,
+           .num_reused = num_reused()});
 }
 void StageProgress::tell_of_oldest() const {
   if (running_.empty()) return tell("", 0);

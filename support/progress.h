@@ -1,5 +1,6 @@
 // <relaxc/progress.h>: what a compilation is doing, for whoever waits for it.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,8 @@ struct Progress {
   // The piece that is at work the longest, by name. At the end of a stage the one that took longest; "" when none did.
   // The characters live as long as the call.
   std::string_view at_work = {};
-  double seconds = 0;  // how long that has been at work
+  double seconds = 0;     // how long that has been at work
+  size_t num_reused = 0;  // kernels, of those that are done, whose code an earlier compilation made
 };
 
 // Is called when a piece begins and when it ends, by the thread that works on it, but never by two threads at once. It
@@ -38,6 +40,9 @@ class StageProgress {
 
   // Says that the stage has ended, where pieces of it were left out.
   void finish();
+  // Counts a piece that is taken from an earlier compilation, while it is at work.
+  void count_reused() { num_reused_.fetch_add(1, std::memory_order_relaxed); }
+  size_t num_reused() const { return num_reused_.load(std::memory_order_relaxed); }
 
   // A piece that is at work as long as the object lives.
   class Piece {
@@ -66,6 +71,7 @@ class StageProgress {
   const CompileStage stage_;
   const size_t total_;
   std::mutex mutex_;
+  std::atomic<size_t> num_reused_ = 0;
   size_t done_ = 0;
   std::vector<Running> running_;  // the oldest first
   std::exception_ptr refused_;    // what the callback threw, which ends the stage: no further piece begins

@@ -311,7 +311,7 @@ class Microscope {
     return tensor < buffers.size() ? buffers[tensor]->name : fmt::format("tensor {}", tensor);
   }
   ObservedRun observe_ran(const RanModule& ran, const std::string& kernel = "") const {
-    return observe(ran.program, ran.module, inputs_, function_, kernel);
+    return observe(ran.program, ran.module, inputs_, function_, {.kernel = kernel});
   }
 
   // ---- Words and files

@@ -8,6 +8,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/analysis/buffer_uses.h"
+#include "tools/interpreter_progress.h"
 
 namespace relaxc::tools {
 
@@ -188,10 +189,13 @@ bool has_nan(const vm::Value& value) {
 }
 
 ObservedRun observe(const Program& program, const IRModule& module, const std::vector<vm::Value>& inputs,
-                    const std::string& function, const std::string& kernel) {
-  Observer observer(module, kernel);
+                    const std::string& function, const ObserveOptions& options) {
+  Observer observer(module, options.kernel);
   Session session(program, {.threads = 1});
   session.set_profiler(&observer);
+  std::optional<InterpreterProgress> progress;
+  if (!options.interpreted.empty())
+    session.set_profiler(&progress.emplace(program, program.function(function), options.interpreted, &observer));
   observer.run.result = session.run_values(inputs, function);
   return std::move(observer.run);
 }

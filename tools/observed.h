@@ -27,10 +27,13 @@ struct ObservedRun {
   bool is_complete = true;  // false: later calls are left out, because their values take too much memory
 };
 
-// Runs the function and copies what each kernel writes; of the kernel of this name, if any, all tensors, and of no
-// others. `module` has the programs that the kernels were made from.
+struct ObserveOptions {
+  std::string kernel = {};       // of which all tensors are copied, and of no others; "": what each kernel writes
+  std::string interpreted = {};  // what the pieces of a run in the interpreter are called, to show its progress
+};
+// Runs the function and copies tensors of its kernels. `module` has the programs that these were made from.
 ObservedRun observe(const Program& program, const IRModule& module, const std::vector<vm::Value>& inputs,
-                    const std::string& function, const std::string& kernel = "");
+                    const std::string& function, const ObserveOptions& options = {});
 
 // The place where two runs part.
 struct Parting {

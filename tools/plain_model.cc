@@ -4,7 +4,6 @@
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tools/console.h"
-#include "tools/progress_line.h"
 
 namespace relaxc::tools {
 
@@ -92,9 +91,7 @@ const ObservedRun& PlainModel::run() {
 void PlainModel::interpret(const CompileSettings& settings) {
   const CompiledModule compiled = compile(read_scheduled_module(path_, settings), settings);
   const Program program = compiled.load();
-  progress_line().show("operators run in the interpreter");
-  run_ = observe(program, compiled.lowered(), inputs_, function_);
-  progress_line().end();
+  run_ = observe(program, compiled.lowered(), inputs_, function_, {.interpreted = "operators"});
   values_ = flat_results(run_->result, program.function(function_).outputs);
   if (!run_->is_complete) print_note("note: only the first 2 GiB of values are compared\n");
 }

@@ -44,6 +44,12 @@ std::string text_of(const Progress& progress) {
   return printable(text, std::string::npos);
 }
 
+// Says what the pieces of a stage were.
+std::string text_of_end(const Progress& progress) {
+  if (progress.stage != CompileStage::kKernels) return fmt::format("{} {}", progress.total, verb_of(progress.stage));
+  return fmt::format("{} kernels compiled and {} reused", progress.total - progress.num_reused, progress.num_reused);
+}
+
 }  // namespace
 
 ProgressLine& progress_line() {
@@ -79,7 +85,7 @@ void ProgressLine::show(const Progress& progress) {
   show(text_of(progress));
   if (!stage.ended) return;
   const bool has_slowest = !progress.at_work.empty() && progress.total > 1;
-  print_detail("{} {} in {:.2f} s{}\n", progress.total, verb_of(progress.stage), seconds_from(stage.since),
+  print_detail("{} in {:.2f} s{}\n", text_of_end(progress), seconds_from(stage.since),
                has_slowest ? fmt::format(", of which {} took {:.2f} s", progress.at_work, progress.seconds) : "");
 }
 

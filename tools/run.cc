@@ -7,6 +7,7 @@
 #include "support/library_file.h"
 #include "tools/accuracy.h"
 #include "tools/given_shapes.h"
+#include "tools/interpreter_progress.h"
 #include "tools/progress_line.h"
 #include "tools/results.h"
 #include "tools/timing.h"
@@ -66,9 +67,11 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
-  if (options.interpret) progress_line().show("kernels run in the interpreter");
+  std::optional<InterpreterProgress> progress;
+  if (options.interpret)
+    session.set_profiler(&progress.emplace(program, function, "kernels", options.profile ? &profiler : nullptr));
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
-  progress_line().end();
+  progress.reset();
   if (options.profile) print_message("{}", profiler.text());
   return {function.name, std::move(values)};
 }

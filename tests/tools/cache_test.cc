@@ -273,6 +273,18 @@ TEST_CASE("a model that was changed compiles only what is new", "[tools]") {
   const auto added = compile(write_layers(it.folder, "other.onnx", "Sin"), "other.so");
   CHECK(added > 0);
   CHECK(added < all);
+  // Returns how many kernels -v says that it compiled, and how many it reused.
+  auto kernels = [&](const std::string& file) {
+    const Outcome told = run_relaxc({"compile", file, "-o", it.folder.at("told.so"), "--cache", cache, "-v"});
+    const auto found = test::matches(told.err, "\n([0-9]+) kernels compiled and ([0-9]+) reused in ");
+    INFO(told.err);
+    REQUIRE(found.size() == 1);
+    return std::pair(std::stoi(found[0][1]), std::stoi(found[0][2]));
+  };
+  const auto again = kernels(model), new_kernel = kernels(write_layers(it.folder, "third.onnx", "Cos"));
+  CHECK(again.first == 0);
+  CHECK(again.second > 1);
+  CHECK(new_kernel == std::pair(1, again.second - 1));
   // A result is looked for only where all passes run out of sight.
   CHECK_FALSE(
       contains(run_relaxc({"compile", model, "-o", it.folder.at("timed.so"), "--cache", cache, "--time-passes"}).err,

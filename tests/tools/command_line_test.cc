@@ -211,8 +211,11 @@ TEST_CASE("-q leaves out notes, and -v says what was done", "[tools]") {
   CHECK(usual.err.empty());
   CHECK(quiet.out.empty());
   const Outcome verbose = run_relaxc({"compile", module, "-o", artifact, "--verbose"});
-  CHECK(contains(verbose.err, " kernels compiled or reused in "));
+  CHECK(contains(verbose.err, " kernels compiled and 0 reused in "));
   CHECK(contains(verbose.err, " passes in "));
+  const Outcome interpreted = run_relaxc({"run", module, "--dim", "n=2", "--interpret", "-v", "--profile"});
+  CHECK(contains(interpreted.err, "\n2 kernels run in the interpreter in "));
+  CHECK(contains(interpreted.err, "exp"));  // the profile
 }
 
 TEST_CASE("one run emits several levels and the artifact", "[tools]") {
@@ -323,6 +326,28 @@ TEST_CASE("work of more than a second shows its progress on a terminal", "[tools
   const Outcome piped = run_relaxc(bench);
   CHECK(piped.err.empty());
   CHECK(contains(piped.out, "median "));
+}
+
+TEST_CASE("a run in the interpreter counts kernels on a terminal, and says which is at work", "[tools]") {
+  test::Folder folder("interpreted");
+  auto shown = [&](const std::string& text) {  // of runs that take more than a second
+    return on_terminal({"run", folder.write("module.py", text), "--dim", "n=2000000", "--interpret"});
+  };
+  const std::string straight = shown(kExpAndSum);
+  INFO(straight);
+  CHECK(contains(straight, "of 2 kernels run in the interpreter: "));
+  const std::string branches = shown(R"(
+@R.function
+def main(x: R.Tensor(("n", 4), "float32"), c: R.Tensor((), "bool")):
+    if c:
+        y = R.exp(R.exp(x))
+    else:
+        y = R.exp(R.sin(x))
+    return y
+)");
+  INFO(branches);
+  CHECK(contains(branches, " kernels run in the interpreter"));
+  CHECK(test::matches(branches, "of [0-9]+ kernels run").empty());  // only the run can tell how many
 }
 
 TEST_CASE("a compilation that is interrupted leaves no files behind", "[tools]") {

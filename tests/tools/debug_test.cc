@@ -288,7 +288,9 @@ class Module:
         z = R.sum(y, axis=[1])
         return z
 )");
-  CHECK(debug_in(folder, module, {}).exit_code == 0);
+  const Outcome right = debug_in(folder, module, {"-v"});
+  CHECK(right.exit_code == 0);
+  CHECK(contains(right.err, "\n2 operators run in the interpreter in "));
   const Outcome outcome = debug_in(folder, module, {"--plugin", RELAXC_WRONG_PLUGIN});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 1);

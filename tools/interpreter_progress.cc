@@ -1,0 +1,57 @@
+#include "tools/interpreter_progress.h"
+
+#include <algorithm>
+
+#include "tools/bytecode_walk.h"
+#include "tools/console.h"
+#include "tools/progress_line.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+// Returns the kernels that a run of the function calls, in order; none where it branches, or calls functions, which may
+// be loops.
+std::vector<std::string> kernels_called(const Program& program, const vm::Function& function) {
+  const WalkedFunction walked = walk_bytecode(program.executable(), function);
+  std::vector<std::string> kernels;
+  for (const WalkedCall& call : walked.calls) {
+    if (call.kind == WalkedCall::Kind::kFunction) return {};
+    if (call.kind == WalkedCall::Kind::kKernel) kernels.push_back(call.name);
+  }
+  return walked.has_branches ? std::vector<std::string>() : kernels;
+}
+
+double seconds_of(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+}  // namespace
+
+InterpreterProgress::InterpreterProgress(const Program& program, const vm::Function& function, std::string pieces,
+                                         vm::Profiler* next)
+    : pieces_(std::move(pieces)), next_(next), calls_(kernels_called(program, function)) {
+  show();
+}
+
+InterpreterProgress::~InterpreterProgress() {
+  progress_line().end();
+  print_detail("{} {} run in the interpreter in {:.2f} s{}\n", done_, pieces_, seconds_of(ns_),
+               done_ > 1 ? fmt::format(", of which {} took {:.2f} s", slowest_, seconds_of(slowest_ns_)) : "");
+}
+
+void InterpreterProgress::on_kernel(const vm::KernelEvent& event) {
+  if (next_) next_->on_kernel(event);
+  ++done_;
+  ns_ += event.duration_ns;
+  if (event.duration_ns >= slowest_ns_) slowest_ = event.kernel, slowest_ns_ = event.duration_ns;
+  show();
+}
+
+void InterpreterProgress::show() const {
+  const std::string count =
+      calls_.empty() ? std::to_string(done_) : fmt::format("{} of {}", done_, std::max(done_, calls_.size()));
+  const std::string at_work = done_ < calls_.size() ? ": " + calls_[done_] : "";
+  progress_line().show(
+      printable(fmt::format("{} {} run in the interpreter{}", count, pieces_, at_work), std::string::npos));
+}
+
+}  // namespace relaxc::tools
