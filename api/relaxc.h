@@ -20,8 +20,8 @@
  * set `size`, and fill the rest with zeros. Members that are zero have the default. The other structs never change.
  *
  * Callbacks must not throw exceptions, nor run the session whose run calls them. After fork() a child may load programs
- * and make sessions of its own, and compile; where a thread of the parent was compiling at that moment, to compile is an
- * error. Sessions of its parent that have run with several threads are for the parent only, which alone may release
+ * and make sessions of its own, and compile; where a thread of the parent was compiling at that moment, to compile is
+ * an error. Sessions of its parent that have run with several threads are for the parent only, which alone may release
  * them. A host that includes a dlpack.h of its own does so before this. */
 #ifndef RELAXC_RELAXC_H_
 #define RELAXC_RELAXC_H_

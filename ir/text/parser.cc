@@ -138,6 +138,7 @@ void Parser::read_definitions() {
       if (!te_->function(*function)) python_line(*function);
     }
     for (const Line* line : lines) {
+      if (line->kind == LineKind::kBroken) unread_lines_.insert(line->line);
       if (ignored && of_python && holds_definition(*line) && !is_other_module(*line))
         guarded([&] { definition(*line, true, keep); });
       if (ignored) continue;
@@ -213,7 +214,6 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (line.kind == LineKind::kImport) return imports(line);
   if (top && is_schedule(line)) return;
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
-  if (line.kind == LineKind::kBroken) unread_lines_.insert(line.line);
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
   keep |= is_kept;
   if (top && built_definition(line, keep)) return;

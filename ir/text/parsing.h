@@ -515,7 +515,7 @@ class Parser {
   };
   std::map<std::string, PythonArray, std::less<>> arrays_;
   std::map<std::string, uint32_t, std::less<>> computed_;
-  std::set<uint32_t> unread_lines_;  // of statements that could not be read
+  std::set<uint32_t> unread_lines_;                        // of statements that could not be read
   std::map<uint32_t, std::string_view> python_functions_;  // those that nothing calls, by line
   std::optional<Place> python_from_;
   std::shared_ptr<SyntaxTree> python_tree_;          // the functions of Python that are written out
