@@ -11,6 +11,7 @@
 #include "api/compiler.h"
 #include "api/handles.h"
 #include "support/fork_guard.h"
+#include "vm/shipped_libraries.h"
 
 namespace relaxc::api {
 
@@ -69,10 +70,8 @@ std::string command_for(const std::string& library) {
 // allocator (a sanitizer's, too), but get memory of it from the C library, so that such a host has to share its
 // symbols.
 relaxc_compiler_entry_type open_compiler() {
-  Dl_info self{};
   std::vector<std::string> paths;
-  if (dladdr(reinterpret_cast<void*>(&relaxc_version), &self) != 0 && self.dli_fname)
-    paths.push_back((std::filesystem::path(self.dli_fname).parent_path() / kCompilerFile).string());
+  if (!vm::library_folder().empty()) paths.push_back(vm::library_folder() + "/" + kCompilerFile);
   paths.emplace_back(kCompilerFile);
   const int flags = RTLD_NOW | RTLD_LOCAL | (has_own_allocator() ? 0 : RTLD_DEEPBIND);
   std::string problem;

@@ -1,11 +1,13 @@
 #include "vm/shipped_libraries.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 
 #include "support/diagnostic.h"
 #include "support/lists.h"
@@ -22,13 +24,27 @@ std::string folder_of_path(std::string_view path) {
   return slash == std::string_view::npos ? "." : std::string(path.substr(0, slash));
 }
 
-// Returns the folder of the library or program that this function is in, and that of the program.
+// Returns the folder of the library that this function is in; "" where a program has it linked in, or nothing tells.
+std::string find_library_folder() noexcept {
+  Dl_info code{};
+  link_map* object = nullptr;
+  // A program has no name there, and that of dli_fname is its argv[0], which its caller chooses.
+  if (dladdr1(reinterpret_cast<void*>(&find_library_folder), &code, reinterpret_cast<void**>(&object),
+              RTLD_DL_LINKMAP) == 0 ||
+      !object || !object->l_name || !std::strchr(object->l_name, '/'))
+    return "";
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(object->l_name, error);
+  return error ? "" : folder_of_path(path.native());
+}
+
+// It is found when the library is loaded, since a relative name means another file after a chdir() of the host.
+const std::string kLibraryFolder = find_library_folder();
+
+// Returns the folder of the library that this function is in, and that of the program.
 std::vector<std::string> own_folders() {
   std::vector<std::string> result;
-  Dl_info code{};
-  // A program that was found in PATH has no folder in this name.
-  if (dladdr(reinterpret_cast<void*>(&own_folders), &code) != 0 && code.dli_fname && std::strchr(code.dli_fname, '/'))
-    result.push_back(folder_of_path(code.dli_fname));
+  if (!kLibraryFolder.empty()) result.push_back(kLibraryFolder);
   char program[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
   if (size > 0) result.push_back(folder_of_path({program, static_cast<size_t>(size)}));
@@ -75,8 +91,28 @@ const BuiltinLibrary* open_builtins_at(const std::string& path, std::string& pro
   return nullptr;
 }
 
+// Returns whether the program has everything linked in, the C library too. Then a library that it opens brings a second
+// C library along, and neither of the two can free memory of the other.
+bool is_static_program() {
+  bool result = true;
+  dl_iterate_phdr(
+      [](dl_phdr_info* program, size_t, void* to) {
+        for (int i = 0; i < program->dlpi_phnum; ++i) {
+          if (program->dlpi_phdr[i].p_type == PT_INTERP) *static_cast<bool*>(to) = false;
+        }
+        return 1;  // the program is the first object
+      },
+      &result);
+  return result;
+}
+
 // Opens the library that has a builtin. Reports every place in which it was looked for.
 const BuiltinLibrary& open_builtins(const std::string& name, const Span& span) {
+  if (is_static_program())
+    fail_unsupported(span,
+                     "function '{}' is one of {}, which a static program cannot open; link relaxc::builtins into it, "
+                     "or link it without -static (docs/embed.md)",
+                     printable(name), kBuiltinsFile);
   std::vector<std::string> notes;
   for (const std::string& path : places_of(kBuiltinsFile)) {
     std::string problem;
@@ -139,6 +175,8 @@ struct BuiltinAnswer {
 }
 
 }  // namespace
+
+const std::string& library_folder() { return kLibraryFolder; }
 
 std::shared_ptr<const UserLibrary> open_shipped_library(const ShippedLibrary& library) {
   try {

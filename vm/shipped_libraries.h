@@ -45,6 +45,9 @@ inline constexpr const char* kBuiltinsFile = "librelaxc_builtins.so";
 // names the places and the remedy where the library is not there, or is of another build.
 BuiltinFunction open_builtin(const std::string& name, const Span& span);
 
+// Returns the folder, absolute, of the library that has the runtime's code; "" where a program has it linked in.
+const std::string& library_folder();
+
 // Folders in which libraries lie, absolute or from the folder of the program or of librelaxc.so: that folder, that of
 // an installation beside it, that of the default installation. CMake writes them.
 extern const char* const kLibraryFolders[3];

@@ -1,5 +1,5 @@
 // Builtins that few programs call, from librelaxc_builtins.so: hosts with another C++ library than it, and the places
-// in which it is looked for.
+// in which it is looked for, which a program without a dynamic linker lacks.
 #include <fmt/format.h>
 
 #include "support/version.h"
@@ -44,6 +44,11 @@ def main(x: R.Tensor(("n",), "float32"), c: R.Tensor((), "bool")):
   test::Outcome run() const {
     return test::run_program({"env", "LD_LIBRARY_PATH=" + at("lib"), at("bin/host"), at("rare.so")}, 60);
   }
+  // Starts the host by relative paths in `from`; it goes to the folder `to` before it loads the artifact.
+  test::Outcome run_relative(const char* from, const std::string& command, const char* to) const {
+    return test::run_program({"sh", "-c", fmt::format("cd {} && {} {} {}", at(from), command, at("rare.so"), at(to))},
+                             60);
+  }
 
  private:
   test::Folder folder_;
@@ -78,6 +83,36 @@ TEST_CASE("a host with an allocator of its own frees nothing of a rare builtin",
   INFO(outcome.how_it_ended() << "\n" << outcome.err);
   CHECK(outcome.out == kRight);
   CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("a library of rare builtins is not taken from a folder that the host goes to", "[embed]") {
+  RareHost cpp(kRuntime), c("-DC_INTERFACE -L" RELAXC_BINARY_DIR " -lrelaxc");
+  cpp.copy("librelaxc_builtins.so", "bin/librelaxc_builtins.so");
+  c.copy("librelaxc_builtins.so", "lib/librelaxc_builtins.so");
+  c.copy("librelaxc.so.0", "lib/librelaxc.so.0");
+  for (const RareHost* host : {&cpp, &c}) {
+    fs::create_directories(host->at("other/lib"));
+    for (const char* place : {"other/librelaxc_builtins.so", "other/lib/librelaxc_builtins.so"})
+      host->compile_library(place,
+                            "#include <unistd.h>\n"
+                            "__attribute__((constructor)) static void foreign(void) { _exit(77); }\n");
+    const test::Outcome outcome = host == &cpp ? host->run_relative("bin", "./host", "other")
+                                               : host->run_relative(".", "LD_LIBRARY_PATH=lib bin/host", "other");
+    INFO(outcome.how_it_ended() << "\n" << outcome.err);
+    CHECK(outcome.out == kRight);
+    CHECK(outcome.exit_code == 0);
+  }
+}
+
+TEST_CASE("a static program is told that it cannot open the library of rare builtins", "[embed]") {
+  if (kIsSanitized) SKIP("sanitizers need a dynamic linker");
+  RareHost host(kRuntime + " -static");
+  host.copy("librelaxc_builtins.so", "bin/librelaxc_builtins.so");
+  const test::Outcome outcome = host.run();
+  INFO(outcome.how_it_ended() << "\n" << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.err.find("rare.so: unsupported: function 'vm.builtin.assert' is one of librelaxc_builtins.so, "
+                         "which a static program cannot open; link relaxc::builtins into it") != std::string::npos);
 }
 
 TEST_CASE("a library of rare builtins that is missing or foreign is refused with its places", "[embed]") {

@@ -1,11 +1,15 @@
 // A host of a program that calls a builtin of librelaxc_builtins.so, by C++ or, with C_INTERFACE, by C. The program has
 // inputs float32[n] and bool[], and fails where the second one is false. With OWN_ALLOCATOR the host replaces operator
-// new. Usage: rare_host ARTIFACT
+// new. Usage: rare_host ARTIFACT [FOLDER], which becomes the current one first
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <initializer_list>
 
 #include "tests/embed/own_allocator.h"
+
+static bool changes_folder(char** argv) { return !argv[2] || chdir(argv[2]) == 0; }
 
 #ifdef C_INTERFACE
 #include <relaxc/relaxc.h>
@@ -13,6 +17,7 @@
 static int fail() { return std::fprintf(stderr, "%s\n", relaxc_error_message()), 1; }
 
 int main(int, char** argv) {
+  if (!changes_folder(argv)) return 2;
   relaxc_program* program = nullptr;
   relaxc_session* session = nullptr;
   if (relaxc_load(argv[1], nullptr, &program) || relaxc_session_new(program, nullptr, &session)) return fail();
@@ -43,6 +48,7 @@ static void run(relaxc::Session& session, bool condition) {
 }
 
 int main(int, char** argv) {
+  if (!changes_folder(argv)) return 2;
   try {
     relaxc::Session session(relaxc::Program::load(argv[1]));
     for (bool condition : {true, false, true}) run(session, condition);
