@@ -65,6 +65,7 @@ struct MemoryPool::State {
   int64_t limit = 0;
   Allocator allocator;
   Stats stats;
+  bool is_retired = false;  // results of the last runs may live, but no run follows
   int64_t scratch_bytes = 0;
   std::function<void()> release_scratch;
   Blocks idle, lent;  // the idle ones: oldest first
@@ -129,7 +130,7 @@ struct MemoryPool::State {
     pool->stats.idle_bytes += block->bytes;
     pool->sizes.insert(std::move(block->size));
     pool->idle.splice(pool->idle.end(), pool->lent, block);
-    pool->evict(pool->stats.peak_bytes, released);
+    pool->evict(pool->is_retired ? 0 : pool->stats.peak_bytes, released);
   }
 };
 
@@ -181,7 +182,14 @@ MemoryPool::ScratchBuffer MemoryPool::try_allocate_scratch(int64_t bytes) noexce
   return nullptr;
 }
 
-void MemoryPool::set_scratch_release(std::function<void()> release) { state_->release_scratch = std::move(release); }
+void MemoryPool::set_scratch_release(std::function<void()> release) {
+  state_->release_scratch = std::move(release);
+  if (state_->release_scratch) return;
+  State::IdleList released(&state_->nodes);
+  std::lock_guard lock(state_->mutex);
+  state_->is_retired = true;
+  state_->evict(0, released);
+}
 
 std::shared_ptr<void> MemoryPool::allocate(int64_t bytes, Fit fit) {
   if (bytes < 0 || bytes > state_->limit)

@@ -64,7 +64,7 @@ class MemoryPool {
   using ScratchBuffer = std::unique_ptr<void, ScratchDeleter>;
   // Returns null where memory is short or the limit is reached.
   ScratchBuffer try_allocate_scratch(int64_t bytes) noexcept;
-  // Sets what frees the scratch that nothing uses, before a request is refused and for trim().
+  // Sets what frees unused scratch before a request is refused and for trim(). Null: no run follows, so keep nothing.
   void set_scratch_release(std::function<void()> release);
 
   struct Stats {

@@ -99,6 +99,24 @@ class Calls(unittest.TestCase):
             self.assertTrue(first.flags.writeable)
             self.check(pickle.loads(pickle.dumps(second)), second)
 
+    def test_a_kept_result_keeps_no_other_memory(self):
+        squares = module('x: R.Tensor(("n", 64), "float32")', 'R.Tensor(("n", 64), "float32")',
+                         "R.matmul(R.matmul(x, R.permute_dims(x)), x)")
+        model = relaxc.Module.from_text(squares).compile(threads=1)
+        x = np.ones((500, 64), np.float32)
+        kept = model(x)
+        self.assertGreater(kept.nbytes, 1 << 16)
+        before = model.memory
+        model.trim()
+        after = model.memory
+        self.assertGreater(before["idle"], 0)
+        self.assertEqual(after["idle"], 0)
+        self.assertEqual(after["live"], kept.nbytes)
+        self.check(model(x), kept)
+        del kept
+        model.trim()
+        self.assertEqual(model.memory["live"], 0)
+
     def test_copies_share_the_program_and_nothing_is_pickled(self):
         model = relaxc.compile(DIGITS)
         x = np.load(DIGITS.parent / "samples.npy")[:2]

@@ -124,6 +124,9 @@ class Session:
         finally:
             lib.session_profile(self.handle, _library.Profiler(), None)  # type: ignore[call-overload]
 
+    def trim(self) -> None:
+        lib.session_trim(self.handle)
+
     def memory(self) -> _library.MemoryStats:
         stats = _library.MemoryStats()
         lib.session_memory(self.handle, c.byref(stats))

@@ -156,10 +156,17 @@ class Model:
                 "peak": sum(s.peak_bytes for s in stats), "allocations": sum(s.allocations for s in stats)}
 
     def trim(self) -> None:
-        """Gives the memory that idle sessions keep for later runs, and their threads, back to the system."""
+        """Gives the memory that idle sessions keep for later runs, and their threads, back to the system. A session whose
+        results are still in use stays with its threads: `memory` counts these results."""
+        used = []
         while self._idle:
             session = self._idle.pop()
-            self._sessions.remove(session)
+            session.trim()
+            if session.memory().live_bytes:
+                used.append(session)
+            else:
+                self._sessions.remove(session)
+        self._idle.extend(used)
 
     def __repr__(self) -> str:
         lines = [f"  {what} {info}" for what, infos in (("input ", self.inputs), ("output", self.outputs))
