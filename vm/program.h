@@ -67,7 +67,7 @@ class Program {
 };
 
 struct SessionOptions {
-  int threads = 0;                          // 0: all cores of the process; unused with a host's pool
+  int threads = 0;                          // to 1024; 0: all cores of the process; unused with a host's pool
   std::shared_ptr<vm::TaskPool> pool = {};  // null: a new ThreadPool
   int64_t memory_limit = 0;                 // bytes of tensors and scratch at once; 0: twice the machine's memory
   vm::Allocator allocator = {};             // of tensors and scratch; the C library's without functions

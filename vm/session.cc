@@ -29,6 +29,14 @@ struct Session::Lists {
 };
 
 [[gnu::cold]] Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
+  if (options.threads < 0 || options.threads > vm::kMostThreads)
+    throw_runtime_error("threads of a session are {}, expected 1 to {}, or 0 for all cores", options.threads,
+                        vm::kMostThreads);
+  auto check_limit = [](std::string_view name, int64_t limit) {
+    if (limit < 0) throw_runtime_error("{} of a session is {}, expected at least 1, or 0 for the default", name, limit);
+  };
+  check_limit("memory_limit", options.memory_limit);
+  check_limit("step_limit", options.step_limit);
   if (!options.pool) options.pool = std::make_shared<vm::ThreadPool>(options.threads);
   interpreter_ = std::make_unique<vm::Interpreter>(program_.image_, std::move(options));
   lists_ = std::make_unique<Lists>();

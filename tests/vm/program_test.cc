@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "tests/vm/programs.h"
 #include "vm/disassembler.h"
@@ -335,6 +336,51 @@ TEST_CASE("a failing kernel is named, a profiler sees the calls", "[vm]") {
   CHECK(profiler.total_ns() >= 0);
 }
 
+namespace {
+
+// A host's allocator that counts the bytes that are in use.
+Allocator counting_allocator(int64_t& held) {
+  return {[](void* user, size_t bytes, size_t alignment) {
+            *static_cast<int64_t*>(user) += static_cast<int64_t>(bytes);
+            return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+          },
+          [](void* user, void* memory, size_t bytes) {
+            *static_cast<int64_t*>(user) -= static_cast<int64_t>(bytes);
+            std::free(memory);
+          },
+          &held};
+}
+
+}  // namespace
+
+TEST_CASE("options of a session that are out of range are refused", "[vm]") {
+  const Program program = make_add_program();
+  auto problem = [&](SessionOptions options) { return error_of([&] { Session(program, std::move(options)); }); };
+  CHECK(problem({.threads = -1}) == "threads of a session are -1, expected 1 to 1024, or 0 for all cores");
+  CHECK(problem({.threads = 5000}) == "threads of a session are 5000, expected 1 to 1024, or 0 for all cores");
+  CHECK(problem({.threads = 1, .memory_limit = -7}) ==
+        "memory_limit of a session is -7, expected at least 1, or 0 for the default");
+  CHECK(problem({.threads = 1, .step_limit = -1}) ==
+        "step_limit of a session is -1, expected at least 1, or 0 for the default");
+}
+
+TEST_CASE("results that outlive their session keep no other memory of it", "[vm]") {
+  int64_t held = 0;
+  std::optional<Session> session(std::in_place, make_add_program(),
+                                 SessionOptions{.threads = 1, .allocator = counting_allocator(held)});
+  const Tensor x = ramp({1000, 4});
+  std::vector<Tensor> first = session->run({x, x}), second = session->run({x, x});
+  const int64_t bytes = first[0].bytes();
+  CHECK(held > 2 * bytes);
+  session.reset();
+  CHECK(held == 2 * bytes);
+  CHECK(first[0].as_double(7) == 21);
+  first.clear();
+  CHECK(held == bytes);
+  second.clear();
+  CHECK(held == 0);
+}
+
 TEST_CASE("scratch memory of kernels counts toward the limit of a session", "[vm]") {
   // add_program() has 320,000 bytes of storage in the first kernel, and as many of a result beside it in the second
   // one.
@@ -347,17 +393,8 @@ TEST_CASE("scratch memory of kernels counts toward the limit of a session", "[vm
     return 3;
   };
   int64_t held = 0;  // of the host's allocator
-  Allocator allocator{[](void* user, size_t bytes, size_t alignment) {
-                        *static_cast<int64_t*>(user) += static_cast<int64_t>(bytes);
-                        return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-                      },
-                      [](void* user, void* memory, size_t bytes) {
-                        *static_cast<int64_t*>(user) -= static_cast<int64_t>(bytes);
-                        std::free(memory);
-                      },
-                      &held};
   Session session(Program::from(add_program(), [&](const std::string&) { return kernel; }),
-                  {.threads = 1, .memory_limit = 800'000, .allocator = allocator});
+                  {.threads = 1, .memory_limit = 800'000, .allocator = counting_allocator(held)});
   const Tensor x = ramp({20'000, 4});
   auto run = [&](int64_t first, int64_t second) {
     wanted = {first, second};
