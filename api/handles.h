@@ -1,8 +1,11 @@
 // The structs behind the handles of the C interface, and the boundary that no exception crosses.
 #pragma once
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,13 +44,24 @@ relaxc_status call(Work&& work) noexcept {
   }
 }
 
+// The sizes that a struct of options has had since its first version. Members are added at its end only.
+template <class T>
+inline constexpr auto kSizesOf = std::array{sizeof(T)};
+template <>
+inline constexpr auto kSizesOf<relaxc_compile_options> =
+    std::array{offsetof(relaxc_compile_options, range_names), offsetof(relaxc_compile_options, precision),
+               offsetof(relaxc_compile_options, in_place), sizeof(relaxc_compile_options)};
+
+// Reports a size that ends within a member, before the first version does, or that a struct of later libraries would
+// not have either, and a later member that has a value: `bytes` are the struct's.
+void check_size(const char* name, std::span<const size_t> sizes, size_t size, const std::byte* bytes);
+
 // Returns the struct of options that the host filled in, with the members that its version lacks as zeros.
 template <class T>
 T options_of(const T* options, const char* name) {
   T result{};
   if (options == nullptr) return result;
-  if (options->size < sizeof(size_t))
-    fail_usage("the member size of {} is {}: use sizeof({})", name, options->size, name);
+  check_size(name, kSizesOf<T>, options->size, reinterpret_cast<const std::byte*>(options));
   std::memcpy(&result, options, std::min(options->size, sizeof(T)));
   return result;
 }

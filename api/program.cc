@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,19 @@
 #include "vm/output_file.h"
 
 namespace relaxc::api {
+
+void check_size(const char* name, std::span<const size_t> sizes, size_t size, const std::byte* bytes) {
+  constexpr size_t kMostLater = 4096;  // bytes that later versions may add: more is no size, but memory that nobody set
+  const size_t known = sizes.back();
+  const bool is_later = size > known && size - known <= kMostLater && size % alignof(size_t) == 0;
+  if (!is_later && std::ranges::find(sizes, size) == sizes.end())
+    fail_usage("the member size of {} is {}, which no version of it has: use sizeof({})", name, size, name);
+  if (is_later && std::any_of(bytes + known, bytes + size, [](std::byte byte) { return byte != std::byte{0}; }))
+    fail_usage(
+        "{} has a value that is not zero behind the members that this library knows, which are {} bytes: fill the rest "
+        "of the struct with zeros, or use the library of the header that the host was built with",
+        name, known);
+}
 
 const vm::Function& function_of(const Program& program, const char* name) {
   try {

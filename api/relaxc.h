@@ -17,7 +17,9 @@
  * last call that failed. No exception and no type of C++ crosses this interface.
  *
  * Structs of options begin with their size, so that a host that was built with this header runs with later libraries:
- * set `size`, and fill the rest with zeros. Members that are zero have the default. The other structs never change.
+ * set `size`, and fill the rest with zeros. Members that are zero have the default. A size that no version of the
+ * struct has, and a member that is not zero and that the library does not know, are RELAXC_USAGE. The other structs
+ * never change.
  *
  * Callbacks must not throw exceptions, nor run the session whose run calls them. After fork() a child may load programs
  * and make sessions of its own, and compile; where a thread of the parent was compiling at that moment, to compile is

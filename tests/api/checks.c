@@ -58,6 +58,34 @@ static void check_declarations(void) {
   relaxc_program_release(program);
 }
 
+/* The size of a struct of options: that of one of its versions, and what a library does not know is zero. */
+static void check_sizes(void) {
+  struct {
+    relaxc_compile_options known;
+    char later[8192];
+  } options;
+  memset(&options, 0, sizeof options);
+  relaxc_program* program = NULL;
+  const size_t known = sizeof options.known;
+  const size_t cut[] = {0,         1,         8,        12,      16, offsetof(relaxc_compile_options, range_names) - 8,
+                        known - 1, known - 4, 1u << 20, SIZE_MAX};
+  for (size_t i = 0; i < sizeof cut / sizeof *cut; ++i) {
+    options.known.size = cut[i];
+    EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options.known, &program) == RELAXC_USAGE);
+    EXPECT(MESSAGE_HAS("size of relaxc_compile_options is ") && MESSAGE_HAS("use sizeof(relaxc_compile_options)"));
+  }
+  const size_t right[] = {offsetof(relaxc_compile_options, range_names), offsetof(relaxc_compile_options, precision),
+                          offsetof(relaxc_compile_options, in_place), known, known + 8};
+  for (size_t i = 0; i < sizeof right / sizeof *right; ++i) {
+    options.known.size = right[i];
+    EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options.known, &program) == RELAXC_OK);
+    relaxc_program_release(program);
+  }
+  options.later[7] = 1;
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options.known, &program) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("has a value that is not zero behind the members that this library knows"));
+}
+
 static char warnings[4096];
 static void keep_warnings(void* user, relaxc_log_level level, const char* line) {
   (void)user;
@@ -640,6 +668,7 @@ int main(int argc, char** argv) {
   EXPECT(strcmp(relaxc_error_message(), "") == 0 && relaxc_error_count() == 0);
   signal(SIGUSR1, count_signal);
   check_declarations();
+  check_sizes();
   check_runs();
   check_errors();
   check_files(argv[1]);
