@@ -52,11 +52,15 @@ relaxc_status relaxc_any_dlpack(DLManagedTensor* tensor, relaxc_any** value) {
   std::shared_ptr<DLManagedTensor> owner(tensor, [](DLManagedTensor* managed) {
     if (managed && managed->deleter) managed->deleter(managed);
   });
-  return make_value(value, [&]() -> Value {
+  bool is_copy = false;
+  const relaxc_status status = make_value(value, [&]() -> Value {
     given(tensor, "tensor");
     Tensor own = tensor_of(tensor->dl_tensor, "the tensor");
-    return own.owner() ? own : Tensor::view(own.shape(), own.dtype(), own.raw(), owner);
+    is_copy = own.owner() != nullptr;
+    return is_copy ? own : Tensor::view(own.shape(), own.dtype(), own.raw(), owner);
   });
+  if (status == RELAXC_OK) (*value)->is_copy_of_lent = is_copy;
+  return status;
 }
 relaxc_status relaxc_any_strings(const char* const* strings, const size_t* lengths, const int64_t* shape, int32_t rank,
                                  relaxc_any** value) {

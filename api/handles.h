@@ -129,4 +129,5 @@ struct relaxc_program {
 struct relaxc_any {
   relaxc::vm::Value value;
   std::string description = {};
+  bool is_copy_of_lent = false;  // a tensor that the host meant to lend, whose elements had to be copied
 };

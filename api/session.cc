@@ -247,6 +247,27 @@ void check_ranks(const DLTensor* inputs, const std::vector<relaxc::vm::ValueInfo
   }
 }
 
+// Reports a cache that the run would extend in a copy, not in the memory of the host.
+template <class IsCopy>
+void check_caches_are_lent(const relaxc_session& session, const relaxc::vm::Function& function, const IsCopy& is_copy) {
+  for (const relaxc::vm::CacheInfo& cache : session.session.program().caches(function.name)) {
+    if (is_copy(static_cast<size_t>(cache.input)))
+      fail_usage(
+          "input '{}' is extended in place, and its tensor has strides or is not aligned: give one whose elements are "
+          "dense "
+          "in row-major order, at a multiple of their size",
+          function.inputs[static_cast<size_t>(cache.input)].name);
+  }
+}
+
+// Takes the inputs of a run that are all tensors.
+void take_inputs(relaxc_session& session, const relaxc::vm::Function& function, const DLTensor* inputs,
+                 int32_t num_inputs) {
+  check_ranks(inputs, function.inputs);
+  take(inputs, num_inputs, "input", session.input_forms, session.inputs);
+  check_caches_are_lent(session, function, [&](size_t i) { return session.inputs[i].owner() != nullptr; });
+}
+
 // Returns whether the memory of the result may be the host's.
 bool is_lent(const relaxc_session& session, const relaxc::Tensor& result) {
   return std::ranges::any_of(session.inputs, [&](const relaxc::Tensor& input) {
@@ -263,8 +284,7 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
   return call([&] {
     relaxc_session::Scope scope(given(session, "session"));
     check_count(num_inputs, inputs, "inputs");
-    check_ranks(inputs, function_for(*session, function, num_inputs, num_outputs).inputs);
-    take(inputs, num_inputs, "input", session->input_forms, session->inputs);
+    take_inputs(*session, function_for(*session, function, num_inputs, num_outputs), inputs, num_inputs);
     take(outputs, num_outputs, "output", session->output_forms, session->outputs);
     session->session.run_into(session->inputs, session->outputs, text_of(function));
     for (int32_t i = 0; i < num_outputs; ++i) {
@@ -281,8 +301,7 @@ relaxc_status relaxc_run(relaxc_session* session, const char* function, const DL
     check_count(num_outputs, outputs, "outputs");
     std::fill_n(outputs, num_outputs, nullptr);
     check_count(num_inputs, inputs, "inputs");
-    check_ranks(inputs, function_for(*session, function, num_inputs, num_outputs).inputs);
-    take(inputs, num_inputs, "input", session->input_forms, session->inputs);
+    take_inputs(*session, function_for(*session, function, num_inputs, num_outputs), inputs, num_inputs);
     std::vector<relaxc::Tensor> results = session->session.run(session->inputs, text_of(function));
     if (std::ssize(results) != num_outputs)
       fail_usage("the function has {} results, got places for {}", results.size(), num_outputs);
@@ -301,9 +320,10 @@ relaxc_status relaxc_run_values(relaxc_session* session, const char* function, c
     check_count(num_inputs, inputs, "inputs");
     check_count(num_outputs, outputs, "outputs");
     std::fill_n(outputs, num_outputs, nullptr);
-    function_for(*session, function, num_inputs, num_outputs);
+    const relaxc::vm::Function& to_run = function_for(*session, function, num_inputs, num_outputs);
     std::vector<relaxc::vm::Value> values;
     for (int32_t i = 0; i < num_inputs; ++i) values.push_back(given(inputs[i], "an input").value);
+    check_caches_are_lent(*session, to_run, [&](size_t i) { return inputs[i]->is_copy_of_lent; });
     const relaxc::vm::Value result = session->session.run_values(values, text_of(function));
     std::vector<std::unique_ptr<relaxc_any>> owned;
     auto add_parts = [&](auto& self, const relaxc::vm::Value& value) -> void {  // NOLINT: kMaxTupleDepth

@@ -463,9 +463,15 @@ static void check_caches(void) {
     for (int i = 0; i < 2; ++i) relaxc_any_release(outputs[i]);
     relaxc_any_release(inputs[2]);
   }
-  for (int i = 0; i < 2; ++i) relaxc_any_release(inputs[i]);
+  relaxc_any_release(inputs[1]);
+  int64_t columns[2] = {1, 5};
+  lent.dl_tensor.strides = columns;
+  EXPECT(relaxc_any_dlpack(&lent, &inputs[1]) == RELAXC_OK && relaxc_any_int(0, &inputs[2]) == RELAXC_OK);
+  EXPECT(relaxc_run_values(session, NULL, (const relaxc_any* const*)inputs, 3, outputs, 2) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("input 'past_0' is extended in place, and its tensor has strides"));
+  for (int i = 0; i < 3; ++i) relaxc_any_release(inputs[i]);
   relaxc_session_release(session);
-  EXPECT(releases == 1);
+  EXPECT(releases == 2);
   relaxc_program_release(program);
   options.in_place = 2;
   EXPECT(relaxc_compile_memory(text, strlen(text), "module.py", &options, &program) == RELAXC_USAGE);
