@@ -18,7 +18,10 @@ int64_t integer_abs(int64_t a, DType dtype) {
   return a < 0 && dtype.is_int() ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a;
 }
 int64_t integer_not(int64_t a, DType) { return ~a; }
-int64_t integer_popcount(int64_t a, DType) { return std::popcount(static_cast<uint64_t>(a)); }
+// A negative integer of fewer than 64 bits has copies of its sign above them.
+int64_t integer_popcount(int64_t a, DType dtype) {
+  return std::popcount(static_cast<uint64_t>(a) << (64 - dtype.bits));
+}
 
 // The value is an expression of the arguments a, b, c.
 #define ROW(name, arity, result, libm, value, doc)                                                                  \
@@ -61,7 +64,7 @@ constexpr Intrinsic kIntrinsics[] = {
     UNARY(log1p, "log(1 + a)"),
     UNARY(log2, "binary logarithm"),
     UNARY(nearbyint, "nearest integer, ties to even"),
-    {"tir.popcount", 1, R::kSame, nullptr, nullptr, integer_popcount, "number of set bits (unsigned integers)"},
+    {"tir.popcount", 1, R::kSame, nullptr, nullptr, integer_popcount, "number of set bits (integers)"},
     ROW(pow, 2, kSame, "pow", std::pow(a, b), "a to the power b"),
     UNARY(round, "nearest integer, ties away from zero"),
     ROW(round_within, 3, kSame, nullptr, std::nearbyint(a > b ? (a < c ? a : c) : b),
