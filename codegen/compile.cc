@@ -306,7 +306,12 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   if (!settings.interpret) objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
-  codegen::link_functions(objects_, codegen::called_functions(kernels, target_), settings.linked);
+  std::set<std::string> called = codegen::called_functions(kernels, target_);
+  codegen::link_functions(objects_, called, settings.linked);
+  for (const vm::KernelInfo& kernel : executable_.kernels) {
+    if (kernel.source == vm::KernelSource::kRegistry) called.insert(kernel.symbol);
+  }
+  codegen::check_linked(settings.linked, called, target_);
   const std::set<std::string> linked = codegen::functions_of(settings.linked);
   note_libraries(settings, linked);
   auto note = [&](const char* key, const std::vector<std::string>& names) {

@@ -373,10 +373,19 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
   write(folder + "/calls.c", "int nowhere(void); int twice(const void* args) { return args ? nowhere() : 0; }");
   REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", folder + "/calls.c", "-o", object}, 60).exit_code == 0);
   wrong.linked = {object};
-  std::string missing = error_of([&] { compile_file(folder + "/module.py", wrong).load(); });
-  INFO(missing);
-  CHECK(missing.find("linked kernel 'twice': no library of this process has the external function 'nowhere'") !=
-        std::string::npos);
+  auto missing = [&] { return error_of([&] { compile_file(folder + "/module.py", wrong); }); };
+  const std::string problem = "needs 'nowhere', which no linked file and no library of this process has";
+  CHECK(missing().find("mine.o' " + problem) != std::string::npos);
+  // Members of an archive are linked where something calls them.
+  write(folder + "/used.c", "int unused(void); int more(const void* args) { return args ? unused() : 0; }");
+  const std::string member = folder + "/used.o", archive = folder + "/both.a";
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", folder + "/used.c", "-o", member}, 60).exit_code == 0);
+  REQUIRE(run_program({"/usr/bin/ar", "rc", archive, object, member}, 60).exit_code == 0);
+  wrong.linked = {archive};
+  const std::string of_archive = missing();
+  INFO(of_archive);
+  CHECK(of_archive.find("both.a(mine.o)' " + problem) != std::string::npos);
+  CHECK(of_archive.find("unused") == std::string::npos);
 }
 
 TEST_CASE("a program that calls a linked C function runs in the interpreter and is bisected", "[modules]") {
