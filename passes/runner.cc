@@ -1,8 +1,9 @@
 #include "passes/runner.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
-#include <filesystem>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -18,6 +19,7 @@
 #include "support/joined.h"
 #include "support/parallel.h"
 #include "support/recently_used.h"
+#include "support/temporary_folder.h"
 #include "vm/error.h"
 #include "vm/output_file.h"
 
@@ -410,9 +412,10 @@ std::string reproducing_command(const std::string& path, const std::string& pass
 
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,
                              const std::string& program) {
-  std::string parent = folder.empty() ? std::filesystem::temp_directory_path().string() : folder;
-  std::string path = fmt::format("{}/relaxc-{}{}{}.test", parent, pass.name, program.empty() ? "" : "-", program);
   if (!folder.empty()) vm::make_folder(folder);
+  const std::string parent = folder.empty() ? make_temporary_folder("relaxc") : folder;
+  if (parent.empty()) throw_runtime_error("cannot make a folder for temporary files: {}", std::strerror(errno));
+  std::string path = fmt::format("{}/relaxc-{}{}{}.test", parent, pass.name, program.empty() ? "" : "-", program);
   PrintOptions print{.constants_file = path.substr(0, path.rfind('.')) + ".safetensors"};  // if there are large ones
   vm::write_file(path,
                  fmt::format("# test: passes={}\n{}", pass.name, print_module(only_program(before, program), print)));

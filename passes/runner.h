@@ -36,7 +36,7 @@ std::vector<std::string> changed_programs(const IRModule& before, const IRModule
 std::string reproducing_command(const std::string& path, const std::string& pass, const PassSettings& settings,
                                 const RunnerOptions& options);
 // Writes a text test that runs the pass on the module, or on one program of it, and returns its path. An empty folder
-// stands for that of temporary files.
+// stands for a new one for temporary files.
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,
                              const std::string& program = "");
 

@@ -1,6 +1,8 @@
 // relaxc reduce: shrinks a model that fails. Every candidate runs in processes of `relaxc run`, so that crashes count.
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -8,6 +10,7 @@
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/temporary_folder.h"
 #include "tools/process.h"
 #include "tools/tool.h"
 
@@ -63,9 +66,8 @@ std::string quoted_for_shell(const std::string& text) { return "'" + replaced(te
 // Runs candidates in a folder of their own.
 class Trials {
  public:
-  explicit Trials(const ReduceOptions& options)
-      : options_(options), folder_(fs::temp_directory_path() / fmt::format("relaxc_reduce_{}", getpid())) {
-    fs::create_directories(folder_);
+  explicit Trials(const ReduceOptions& options) : options_(options), folder_(make_temporary_folder("relaxc-reduce")) {
+    if (folder_.empty()) throw_runtime_error("cannot make a folder for temporary files: {}", std::strerror(errno));
     if (!options.reference.empty() && !is_command(options.reference)) read_expected_names();
   }
   ~Trials() {
@@ -144,7 +146,7 @@ class Trials {
   }
 
   void write(const ModelCase& model) {
-    fs::remove_all(folder_);
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) fs::remove_all(entry);
     fs::create_directories(data());
     vm::write_file(model_path(), model.model);
     files_.clear();

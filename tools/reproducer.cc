@@ -1,16 +1,15 @@
 #include "tools/reproducer.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "frontend/onnx/test_data.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
+#include "support/temporary_folder.h"
 #include "tir/analysis/buffer_uses.h"
 #include "tools/timing.h"
 #include "vm/npy.h"
@@ -101,9 +100,8 @@ const std::string& Reproducer::folder() {
   is_made_ = true;
   const std::string why = why_not_writable(folder_);
   if (why.empty()) return folder_;
-  std::error_code error;
-  std::string temporary = (std::filesystem::temp_directory_path(error) / "relaxc-debug-XXXXXX").string();
-  if (error || !mkdtemp(temporary.data())) throw_runtime_error("{}; name another folder: -o DIR", why);
+  const std::string temporary = make_temporary_folder("relaxc-debug");
+  if (temporary.empty()) throw_runtime_error("{}; name another folder: -o DIR", why);
   print_note("note: {}; the reproducer goes to '{}' (-o DIR names another folder)\n", why, temporary);
   folder_ = temporary;
   return folder_;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "codegen/bisect.h"
@@ -138,6 +140,32 @@ TEST_CASE("a pass that fails is named with the program", "[runner]") {
   INFO(failure);
   CHECK(holds(failure, "pass 'crash' on 'third'"));
   CHECK(holds(folder.text("relaxc-crash-third.test"), "def third("));
+}
+
+TEST_CASE("a reproducer without a folder of its own has a new name each time, in one that others cannot enter",
+          "[runner]") {
+  Folder folder;
+  const char* before = std::getenv("TMPDIR");
+  const std::string old = before ? before : "/tmp";
+  setenv("TMPDIR", folder.path.c_str(), 1);
+  std::filesystem::create_symlink(folder.path + "/target", folder.path + "/relaxc-crash-third.test");
+  std::set<std::string> paths;
+  for (int i = 0; i < 2; ++i) {
+    const std::string failure = failure_of({&kKeep, &kCrash}, {});
+    const size_t begin = failure.find("relaxc opt ") + 11;
+    const std::string path = failure.substr(begin, failure.find(" --passes") - begin);
+    INFO(failure);
+    REQUIRE(std::filesystem::is_regular_file(path));
+    CHECK(path.starts_with(folder.path + "/"));
+    const std::filesystem::perms perms =
+        std::filesystem::status(std::filesystem::path(path).parent_path()).permissions();
+    CHECK((perms & std::filesystem::perms::others_all) == std::filesystem::perms::none);
+    CHECK((perms & std::filesystem::perms::group_all) == std::filesystem::perms::none);
+    paths.insert(path);
+  }
+  setenv("TMPDIR", old.c_str(), 1);
+  CHECK(paths.size() == 2);
+  CHECK(!std::filesystem::exists(folder.path + "/target"));
 }
 
 TEST_CASE("lowering steps print, stop, dump and count as other passes do", "[runner]") {
