@@ -33,8 +33,10 @@ namespace {
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
-[[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
+[[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {},
+                              ErrorKind kind = ErrorKind::kInvalid) {
   Diagnostic diagnostic;
+  diagnostic.kind = kind;
   // A message that is about the whole text names it already.
   const bool is_named = why.find(fmt::format("'{}'", text)) != std::string::npos;
   diagnostic.message = is_named ? why : fmt::format("target '{}': {}", text, why);
@@ -83,12 +85,15 @@ std::vector<std::string> cpu_names(const Info& info) {
   return {};
 }
 
-// Features that any compiled code needs: the calling convention and the C library's functions use them.
-struct Baseline {
+// The architectures for which relaxc makes code and the runtime runs, of 64 bits, the least significant byte first,
+// with Linux. LLVM knows others, for which nothing here was made, so that they are refused.
+struct Architecture {
   llvm::Triple::ArchType architecture;
-  std::vector<std::string_view> features;  // one with "-" must be off
+  // Those that any compiled code needs, since the calling convention and the C library's functions use them; one with
+  // "-" must be off.
+  std::vector<std::string_view> features;
 };
-const Baseline kBaselines[] = {
+const Architecture kArchitectures[] = {
     {llvm::Triple::x86_64,
      {"+64bit", "+64bit-mode", "+x87", "+cmov", "+cx8", "+fxsr", "+sse2", "-soft-float", "-16bit-mode", "-32bit-mode",
       "-retpoline-external-thunk"}},
@@ -100,11 +105,25 @@ const Baseline kBaselines[] = {
 // Linux distributions for RISC-V require (RV64GC).
 constexpr std::string_view kRiscv64Features = "+m,+a,+f,+d,+c";
 
+// Refuses a triple of another architecture, system or size of pointers.
+void check_supported(const llvm::Triple& triple, std::string_view text) {
+  using llvm::Triple;
+  constexpr Triple::EnvironmentType kOf32BitPointers[] = {Triple::GNUX32, Triple::MuslX32, Triple::GNUILP32};
+  const bool has_32_bits = std::ranges::count(kOf32BitPointers, triple.getEnvironment()) > 0;
+  if (find_item(kArchitectures, triple.getArch(), &Architecture::architecture) && triple.isOSLinux() && !has_32_bits)
+    return;
+  fail_target(text,
+              fmt::format("there is no code for '{}'; expected {} on Linux, as in "
+                          "triple=aarch64-linux-gnu",
+                          triple.str(), joined(architectures())),
+              {}, ErrorKind::kUnsupported);
+}
+
 void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType architecture, std::string_view text) {
-  for (const Baseline& baseline : kBaselines) {
-    if (baseline.architecture != architecture) continue;
+  for (const Architecture& row : kArchitectures) {
+    if (row.architecture != architecture) continue;
     std::vector<std::string_view> problems;
-    for (std::string_view feature : baseline.features) {
+    for (std::string_view feature : row.features) {
       if (has(info, feature.substr(1)) != (feature[0] == '+')) problems.push_back(feature);
     }
     if (!problems.empty())
@@ -143,6 +162,7 @@ Target complete(Target target, std::string_view text) {
   std::string error;
   const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
   if (!llvm_target) fail_target(text, fmt::format("unknown triple '{}'", target.triple), {error});
+  check_supported(llvm::Triple(target.triple), text);
   std::unique_ptr<llvm::MCSubtargetInfo> generic(llvm_target->createMCSubtargetInfo(target.triple, "", ""));
   if (!generic) fail_target(text, fmt::format("triple '{}' has no code generator", target.triple));
   if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu))
@@ -269,10 +289,12 @@ std::string target_forms() {
 std::string llvm_version() { return LLVM_VERSION_STRING; }
 
 std::vector<std::string> architectures() {
-  initialize_llvm();
   std::vector<std::string> names;
-  for (const llvm::Target& target : llvm::TargetRegistry::targets()) names.emplace_back(target.getName());
-  std::ranges::sort(names);
+  for (const Architecture& row : kArchitectures) {
+    std::string error;
+    const std::string name = llvm::Triple::getArchTypeName(row.architecture).str();
+    if (find_llvm_target(name + "-linux-gnu", error)) names.push_back(name);
+  }
   return names;
 }
 

@@ -190,6 +190,28 @@ TEST_CASE("a figure has a reader, or says that it has none", "[codegen]") {
   CHECK(!readers.has_reader("no_such_figure"));
 }
 
+TEST_CASE("architectures that relaxc does not support are refused, whatever LLVM makes of them", "[codegen]") {
+  CHECK(codegen::architectures() == std::vector<std::string>{"x86_64", "aarch64", "riscv64"});
+  for (const char* triple :
+       {"armv7-linux-gnueabihf", "riscv32-linux-gnu", "loongarch64-linux-gnu", "hexagon-linux-musl",
+        "amdgcn-amd-amdhsa", "mips64-linux-gnuabi64", "avr", "bpf", "nvptx64-nvidia-cuda", "s390x-linux-gnu",
+        "powerpc64-linux-gnu", "sparcv9-linux-gnu", "aarch64_be-linux-gnu", "aarch64-none-elf", "i686-linux-gnu",
+        "x86_64-linux-gnux32", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"}) {
+    INFO(triple);
+    try {
+      codegen::parse_target(std::string("triple=") + triple);
+      FAIL_CHECK("it was accepted");
+    } catch (const CompileError& error) {
+      const std::string message = error.what();
+      CHECK(error.kind() == ErrorKind::kUnsupported);
+      CHECK(message.find("there is no code for '") != std::string::npos);
+      CHECK(message.find("; expected x86_64, aarch64, riscv64 on Linux") != std::string::npos);
+    }
+  }
+  for (const char* triple : {"aarch64-linux-gnu", "riscv64-linux-musl", "x86_64-linux-gnu", "aarch64-linux-android"})
+    CHECK_NOTHROW(codegen::parse_target(std::string("triple=") + triple));
+}
+
 TEST_CASE("what a target file may not say", "[codegen]") {
   auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   std::string unknown = error_of("cpu = znver4\nl9.bytes = 4\n");
