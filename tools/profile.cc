@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "support/joined.h"
 #include "support/printable.h"
@@ -112,7 +113,7 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
                transfer = bytes / limits_.levels[level].bytes_per_s;
   ++row.calls;
   row.seconds += seconds;
-  row.least_seconds = row.calls == 1 ? seconds : std::min(row.least_seconds, seconds);
+  row.call_seconds.push_back(seconds);
   row.operations += operations;
   row.knows_operations = row.knows_operations && known;
   row.bytes += bytes;
@@ -128,22 +129,39 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
   events_.push_back(std::move(call));
 }
 
-std::vector<const KernelProfile*> Profile::sorted() const {
-  std::vector<const KernelProfile*> rows;
-  for (const KernelProfile& row : rows_) rows.push_back(&row);
-  std::ranges::stable_sort(rows, std::greater(), [](const KernelProfile* row) { return row->seconds; });
+double KernelProfile::median_seconds(int64_t runs) const {
+  // The runs make the same calls in the same order; where loops end otherwise, each call counts by itself.
+  const size_t count =
+      call_seconds.size() % static_cast<size_t>(runs) == 0 ? static_cast<size_t>(runs) : call_seconds.size();
+  const size_t calls_of_run = call_seconds.size() / count;
+  std::vector<double> means;
+  for (size_t first = 0; first < call_seconds.size(); first += calls_of_run) {
+    const auto begin = call_seconds.begin() + static_cast<ptrdiff_t>(first);
+    means.push_back(std::accumulate(begin, begin + static_cast<ptrdiff_t>(calls_of_run), 0.0) /
+                    static_cast<double>(calls_of_run));
+  }
+  std::ranges::sort(means);
+  return (means[(means.size() - 1) / 2] + means[means.size() / 2]) / 2;
+}
+
+std::vector<Profile::Row> Profile::sorted(int64_t runs) const {
+  std::vector<Row> rows;
+  for (const KernelProfile& row : rows_) rows.push_back({&row, row.median_seconds(runs)});
+  std::ranges::stable_sort(rows, std::greater(),
+                           [](const Row& row) { return row.seconds * static_cast<double>(row.of->calls); });
   return rows;
 }
 
 // Returns what keeps a kernel from being faster.
-std::string Profile::bound(const KernelProfile& row) const {
-  const auto slowest = std::ranges::max_element(row.transfer_seconds);
-  const char* resource = row.compute_seconds >= *slowest
+std::string Profile::bound(const Row& row) const {
+  const KernelProfile& kernel = *row.of;
+  const auto slowest = std::ranges::max_element(kernel.transfer_seconds);
+  const char* resource = kernel.compute_seconds >= *slowest
                              ? "compute"
-                             : limits_.levels[static_cast<size_t>(slowest - row.transfer_seconds.begin())].name;
-  if (row.limit_seconds >= kNearLimit * row.seconds) return resource;
-  if (row.seconds / static_cast<double>(row.calls) < kFewSeconds) return "overhead";
-  if (row.idle_seconds > kMuchIdle * row.seconds * pool_->num_workers()) return "imbalance";
+                             : limits_.levels[static_cast<size_t>(slowest - kernel.transfer_seconds.begin())].name;
+  if (kernel.limit_seconds >= kNearLimit * row.seconds * static_cast<double>(kernel.calls)) return resource;
+  if (row.seconds < kFewSeconds) return "overhead";
+  if (kernel.idle_seconds > kMuchIdle * kernel.seconds * pool_->num_workers()) return "imbalance";
   return resource;
 }
 
@@ -154,19 +172,22 @@ double Profile::limit_ms(int64_t runs) const {
 }
 
 std::string Profile::text(int64_t runs) const {
+  const std::vector<Row> rows = sorted(runs);
   double total = 0;
-  for (const KernelProfile& row : rows_) total += row.seconds;
-  std::string text = fmt::format("{:>8} {:>10} {:>7} {:>8} {:>8} {:>8}  {:<9}  {}\n", "calls", "mean us", "share",
+  for (const Row& row : rows) total += row.seconds * static_cast<double>(row.of->calls);
+  std::string text = fmt::format("{:>8} {:>10} {:>7} {:>8} {:>8} {:>8}  {:<9}  {}\n", "calls", "median us", "share",
                                  "GFLOP/s", "GB/s", "of limit", "bound by", "kernel");
-  for (const KernelProfile* row : sorted()) {
-    text += fmt::format("{:>8} {:>10.2f} {:>6.1f}% {:>8} {:>8.1f} {:>7.1f}%  {:<9}  {}{}\n", row->calls,
-                        row->seconds * 1e6 / static_cast<double>(row->calls), 100 * row->seconds / total,
-                        row->knows_operations ? fmt::format("{:.1f}", row->operations / row->seconds / 1e9) : "?",
-                        row->bytes / row->seconds / 1e9, 100 * row->limit_seconds / row->seconds, bound(*row),
-                        row->kernel, row->nodes.empty() ? "" : " / " + printable(row->nodes, std::string::npos));
-    const bool is_narrow = row->product != ProductKind::kFloat32;
-    text += fmt::format("{:>21}{}{}{}{}\n", "", row->tensors, row->rule.empty() ? "" : "; ", row->rule,
-                        is_narrow ? fmt::format("; products of {}", name_of(row->product)) : "");
+  for (const Row& row : rows) {
+    const KernelProfile& kernel = *row.of;
+    const double seconds = row.seconds * static_cast<double>(kernel.calls);
+    text += fmt::format("{:>8} {:>10.2f} {:>6.1f}% {:>8} {:>8.1f} {:>7.1f}%  {:<9}  {}{}\n", kernel.calls,
+                        row.seconds * 1e6, 100 * seconds / total,
+                        kernel.knows_operations ? fmt::format("{:.1f}", kernel.operations / seconds / 1e9) : "?",
+                        kernel.bytes / seconds / 1e9, 100 * kernel.limit_seconds / seconds, bound(row), kernel.kernel,
+                        kernel.nodes.empty() ? "" : " / " + printable(kernel.nodes, std::string::npos));
+    const bool is_narrow = kernel.product != ProductKind::kFloat32;
+    text += fmt::format("{:>21}{}{}{}{}\n", "", kernel.tensors, kernel.rule.empty() ? "" : "; ", kernel.rule,
+                        is_narrow ? fmt::format("; products of {}", name_of(kernel.product)) : "");
   }
   const double run_ms = total * 1000 / static_cast<double>(runs);
   auto rate = [&](ProductKind kind) {
@@ -180,19 +201,21 @@ std::string Profile::text(int64_t runs) const {
                             joined(kProductKinds, rate), joined(limits_.levels, bandwidth));
 }
 
+std::string Profile::json_of(const Row& row, int64_t runs) const {
+  const KernelProfile& kernel = *row.of;
+  const double calls = static_cast<double>(kernel.calls);
+  return fmt::format(
+      "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"products\": \"{}\", \"calls_per_run\": "
+      "{:.6g}, \"median_us\": {:.3f}, \"mean_us\": {:.3f}, \"least_us\": {:.3f}, "
+      "\"operations\": {}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
+      json_string(kernel.kernel), json_string(kernel.nodes), json_string(kernel.tensors), json_string(kernel.rule),
+      name_of(kernel.product), calls / static_cast<double>(runs), row.seconds * 1e6, kernel.seconds * 1e6 / calls,
+      kernel.least_seconds() * 1e6, kernel.knows_operations ? fmt::format("{:.0f}", kernel.operations / calls) : "null",
+      kernel.bytes / calls, kernel.limit_seconds * 1e6 / calls, kernel.idle_seconds * 1e6 / calls, bound(row));
+}
+
 std::string Profile::json(int64_t runs) const {
-  auto kernel = [&](const KernelProfile* row) {
-    const double calls = static_cast<double>(row->calls);
-    return fmt::format(
-        "{{\"kernel\": {}, \"nodes\": {}, \"tensors\": {}, \"rule\": {}, \"products\": \"{}\", \"calls_per_run\": "
-        "{:.6g}, \"mean_us\": "
-        "{:.3f}, \"least_us\": {:.3f}, "
-        "\"operations\": {}, \"bytes\": {:.0f}, \"limit_us\": {:.3f}, \"idle_us\": {:.3f}, \"bound\": \"{}\"}}",
-        json_string(row->kernel), json_string(row->nodes), json_string(row->tensors), json_string(row->rule),
-        name_of(row->product), calls / static_cast<double>(runs), row->seconds * 1e6 / calls, row->least_seconds * 1e6,
-        row->knows_operations ? fmt::format("{:.0f}", row->operations / calls) : "null", row->bytes / calls,
-        row->limit_seconds * 1e6 / calls, row->idle_seconds * 1e6 / calls, bound(*row));
-  };
+  auto kernel = [&](const Row& row) { return json_of(row, runs); };
   auto level = [](const MemoryLevel& level) {
     std::string bytes = std::isinf(level.bytes) ? "null" : fmt::format("{:.0f}", level.bytes);
     return fmt::format("{{\"name\": \"{}\", \"most_bytes\": {}, \"gb_per_s\": {:.1f}}}", level.name, bytes,
@@ -205,7 +228,7 @@ std::string Profile::json(int64_t runs) const {
       "{{\"limit_ms\": {:.6g}, \"peak_gflops\": {:.1f}, \"product_gflops\": {{{}}}, \"memory\": [{}], \"kernels\": "
       "[{}]}}",
       limit_ms(runs), limits_.rate_of(ProductKind::kFloat32) / 1e9, joined(kProductKinds, peak),
-      joined(limits_.levels, level), joined(sorted(), kernel));
+      joined(limits_.levels, level), joined(sorted(runs), kernel));
 }
 
 std::vector<MeasuredCall> Profile::fastest_run(int64_t runs) const {

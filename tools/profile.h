@@ -1,5 +1,6 @@
 // Profiles of runs: what each kernel does, how long it takes, and how long the machine needs at least.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -39,8 +40,8 @@ struct KernelProfile {
   std::string kernel, nodes, tensors, rule;
   ProductKind product = ProductKind::kFloat32;
   int64_t calls = 0;
-  double seconds = 0;        // of all calls, as the sums below are
-  double least_seconds = 0;  // of one call
+  double seconds = 0;                     // of all calls, as the sums below are
+  std::vector<double> call_seconds = {};  // of each
   double operations = 0;
   bool knows_operations = true;  // a program may not tell them
   double bytes = 0;              // that it reads and writes at least once
@@ -48,6 +49,11 @@ struct KernelProfile {
   double idle_seconds = 0;       // of all threads together
   double compute_seconds = 0;
   std::array<double, 3> transfer_seconds = {};  // by level of memory
+
+  // Returns the seconds of a call in the median of the runs, so that one run in which the system took the processor
+  // away does not count. Calls of a run may differ: the figure of a run is their mean.
+  double median_seconds(int64_t runs) const;
+  double least_seconds() const { return std::ranges::min(call_seconds); }
 };
 
 // A call of a kernel in a run.
@@ -61,8 +67,8 @@ class Profile final : public vm::Profiler {
   Profile(MachineLimits limits, std::shared_ptr<WatchedPool> pool);
   void on_kernel(const vm::KernelEvent& event) override;
 
-  // Return a table for people; figures for programs, of one run where there were `runs`; and all calls in the trace
-  // event format, which Perfetto and browsers read (https://ui.perfetto.dev).
+  // Return a table for people; figures for programs, of one run where there were `runs` (both with medians); and all
+  // calls in the trace event format, which Perfetto and browsers read (https://ui.perfetto.dev).
   std::string text(int64_t runs) const;
   std::string json(int64_t runs) const;
   std::string trace() const;
@@ -77,8 +83,14 @@ class Profile final : public vm::Profiler {
     int64_t start_ns, end_ns;
     std::vector<WatchedPool::Work> work;
   };
-  std::vector<const KernelProfile*> sorted() const;
-  std::string bound(const KernelProfile& row) const;
+  struct Row {
+    const KernelProfile* of;
+    double seconds;  // a call in the median of the runs
+  };
+  // Returns the kernels, first the one that takes most of a run.
+  std::vector<Row> sorted(int64_t runs) const;
+  std::string bound(const Row& row) const;
+  std::string json_of(const Row& row, int64_t runs) const;
 
   MachineLimits limits_;
   std::shared_ptr<WatchedPool> pool_;

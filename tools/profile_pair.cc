@@ -34,8 +34,9 @@ ProfiledKernel kernel_of(const AttrValue& value, const std::string& path) {
   const Attrs* entries = value.as<Attrs>();
   if (!entries) refuse_figures(path, "a kernel is not an object");
   const double calls = number_at(*entries, "calls_per_run");
-  return {entries->get_string("kernel", ""), entries->get_string("nodes", ""), calls * number_at(*entries, "mean_us"),
-          calls * number_at(*entries, "limit_us")};
+  const bool has_median = entries->find("median_us") != nullptr;  // figures of older versions have the mean alone
+  return {entries->get_string("kernel", ""), entries->get_string("nodes", ""),
+          calls * number_at(*entries, has_median ? "median_us" : "mean_us"), calls * number_at(*entries, "limit_us")};
 }
 
 // Joins kernels that have nodes in common, by a forest of parents (Galler and Fischer, 1964).

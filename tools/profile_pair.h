@@ -11,7 +11,7 @@ namespace relaxc::tools {
 struct ProfiledKernel {
   std::string name;
   std::string nodes;                // of the model, "/conv1/Conv, /relu/Relu"; may be empty
-  double run_us = 0, limit_us = 0;  // of a run
+  double run_us = 0, limit_us = 0;  // of the median of the runs
 };
 
 // What `relaxc bench --profile --json` wrote.

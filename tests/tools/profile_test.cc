@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "tests/folder.h"
@@ -71,6 +72,43 @@ TEST_CASE("a profile knows the work of kernels and the limit of the machine", "[
   CHECK(sum_of(json, "limit_ms") * 1000 < sum_of(json, "mean_us"));
   // The next one takes the larger figures of the two.
   CHECK(sum_of(folder.bench({"--profile", "--json", "-"}), "peak_gflops") >= sum_of(json, "peak_gflops"));
+}
+
+TEST_CASE("a run in which the system takes the processor away makes no kernel slow", "[tools]") {
+  Profiles folder;
+  // Of the ten runs of a profile, one or two sleep.
+  const std::string code = folder.write("sleeps.c", R"(#include <relaxc/kernel_abi.h>
+#include <unistd.h>
+int32_t sleeps(const relaxc_kernel_args* args) {
+  static int calls = 0;
+  if (++calls % 6 == 0) usleep(20000);
+  ((float*)args->data[1])[0] = ((const float*)args->data[0])[0];
+  return 0;
+}
+)");
+  const std::string object = folder.at("sleeps.o");
+  REQUIRE(test::run_program({"/usr/bin/cc", "-O2", "-fPIC", "-c", "-I", RELAXC_BINARY_DIR "/public", "-I",
+                             RELAXC_SOURCE_DIR, code, "-o", object},
+                            60)
+              .exit_code == 0);
+  const std::string module = folder.write("sleeps.py", R"(
+@R.function
+def main(x: R.Tensor((1,), "float32")):
+    y = R.call_dps_packed("sleeps", (x,), out_sinfo=R.Tensor((1,), "float32"))
+    return y
+)");
+  const test::Outcome outcome = test::run_program({RELAXC_TOOL, "bench", module, "--link", object, "--runs", "1",
+                                                   "--threads", "1", "--profile", "--json", folder.at("f.json")},
+                                                  300);
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "calls  median us   share"));
+  std::ifstream file(folder.at("f.json"));
+  const std::string json{std::istreambuf_iterator<char>(file), {}};
+  INFO(json);
+  CHECK(sum_of(json, "mean_us") > 2000);
+  CHECK(sum_of(json, "median_us") < 1000);
+  CHECK(sum_of(json, "least_us") <= sum_of(json, "median_us"));
 }
 
 TEST_CASE("a profile for people names rule, types and bound", "[tools]") {

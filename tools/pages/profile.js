@@ -25,7 +25,7 @@
       {className: "tiles"},
       tile(`${figures.median_ms.toPrecision(4)} ms`, `a run, median of ${figures.runs} without the profiler`),
       tile(`${figures.runs_per_s.toPrecision(4)} / s`, "runs"),
-      tile(format.time(total), "in kernels of a run, mean of other runs with the profiler"),
+      tile(format.time(total), "in kernels of a run, their medians in other runs with the profiler"),
       tile(
         `${profile.limit_ms.toPrecision(4)} ms`,
         `the machine's limit, ${format.share((profile.limit_ms * 1000) / total)} of that`,
@@ -70,18 +70,18 @@
     {title: "share", value: timeOf, text: kernel => format.share(timeOf(kernel) / total)},
     {
       title: "GFLOP/s",
-      value: kernel => kernel.operations / kernel.mean_us,
-      text: kernel => (kernel.operations === null ? "?" : (kernel.operations / kernel.mean_us / 1e3).toFixed(1)),
+      value: kernel => kernel.operations / kernel.median_us,
+      text: kernel => (kernel.operations === null ? "?" : (kernel.operations / kernel.median_us / 1e3).toFixed(1)),
     },
     {
       title: "GB/s",
-      value: kernel => kernel.bytes / kernel.mean_us,
-      text: kernel => (kernel.bytes / kernel.mean_us / 1e3).toFixed(1),
+      value: kernel => kernel.bytes / kernel.median_us,
+      text: kernel => (kernel.bytes / kernel.median_us / 1e3).toFixed(1),
     },
     {
       title: "of limit",
-      value: kernel => kernel.limit_us / kernel.mean_us,
-      text: kernel => format.share(kernel.limit_us / kernel.mean_us),
+      value: kernel => kernel.limit_us / kernel.median_us,
+      text: kernel => format.share(kernel.limit_us / kernel.median_us),
     },
     {title: "bound by", value: kernel => kernel.bound, text: kernel => kernel.bound},
     {
@@ -92,7 +92,7 @@
     },
   ];
   const table = new SortedTable(columns, profile.kernels, {by: 2, onChoose: choose});
-  section("All kernels", "A run's figures, of ten runs. The head of a column sorts.").append(table.node);
+  section("All kernels", "Figures of a run: of each kernel the median of ten runs. The head of a column sorts.").append(table.node);
   charts.push(table);
   document.body.dataset.ready = `${profile.kernels.length} kernels, ${memory.tensors.length} tensors`;
 })();

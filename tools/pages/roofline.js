@@ -17,7 +17,7 @@ function drawRoofline(place, profile, {onChoose}) {
     margin = {left: 54, right: 16, top: 14, bottom: 44};
   const points = profile.kernels
     .filter(kernel => kernel.operations > 0 && kernel.bytes > 0)
-    .map(kernel => ({kernel, x: kernel.operations / kernel.bytes, y: kernel.operations / kernel.mean_us / 1e3}));
+    .map(kernel => ({kernel, x: kernel.operations / kernel.bytes, y: kernel.operations / kernel.median_us / 1e3}));
   // The roof is that of the fastest products in the profile; peaks of others are lines below it.
   const peaks = Object.entries(profile.product_gflops).filter(([name]) => profile.kernels.some(kernel => kernel.products === name));
   const peak = d3.max(peaks, ([, gflops]) => gflops),
@@ -138,7 +138,7 @@ function drawRoofline(place, profile, {onChoose}) {
 
 // Returns the microseconds that a kernel takes of a run.
 function timeOf(kernel) {
-  return kernel.mean_us * kernel.calls_per_run;
+  return kernel.median_us * kernel.calls_per_run;
 }
 function linesOf(kernel, total) {
   return [
