@@ -2,6 +2,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
+#include "ir/text/names.h"
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "passes/kernel_rules.h"
@@ -223,6 +224,8 @@ class KernelReader {
   }
 
   void kernel(const Line& line) {
+    if (text::identifier(line.text) != line.text)  // as the verifier expects (ir/verify/verify.cc)
+      fail(file_.span(line), "'{}' is not a name of a kernel: expected a to z, A to Z, digits and '_'", line.text);
     UserKernel kernel = program_or_function(line, std::string(line.text));
     if (!names_.insert(kernel.name).second) fail(file_.span(line), "kernel '{}' is defined twice", kernel.name);
     for (const Syntax* decorator : line.decorators) {

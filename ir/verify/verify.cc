@@ -92,7 +92,8 @@ void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics
     if (!known)
       diagnostics.error(function.span(), "'{}' is a {}, not a function [M1]", name, kind_name(function.kind()));
     if (name.empty() || text::identifier(name) != name)
-      diagnostics.error(function.span(), "'{}' is not an identifier [M1]", name);
+      diagnostics.error(function.span(),
+                        "'{}' is not a name of a function: expected a to z, A to Z, digits and '_' [M1]", name);
     if (auto graph = try_cast<Function>(function)) {
       std::string symbol = (*graph)->attrs.get_string(attr_names::kGlobalSymbol, name);
       if (symbol != name) diagnostics.error(function.span(), "'{}' has global_symbol '{}' [M2]", name, symbol);
