@@ -31,6 +31,8 @@ auto for_given_shapes(const std::string& model, const CompileSettings& stated, c
   bool is_unsupported = false;
   try {
     return work(settings);
+  } catch (const Contradiction&) {
+    throw;
   } catch (const CompileError& error) {
     failure = std::current_exception();
     why = error.diagnostics().empty() ? "" : to_string(error.diagnostics().front());

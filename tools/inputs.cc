@@ -208,11 +208,13 @@ static void check_sizes(const std::map<std::string, int64_t>& dims, const std::v
       std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dims);
       if (!wanted || *wanted == tensor->shape()[d]) continue;
       const std::string name = printable(inputs[i].name);
-      if (dims.contains(text))
-        fail({}, "--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted, source, d, name,
-             tensor->shape()[d]);
-      fail({}, "--dim contradicts {}: dim {} ({}) of input '{}' is {}, expected {}", source, d, text, name,
-           tensor->shape()[d], *wanted);
+      const int64_t found = tensor->shape()[d];
+      const std::string message =
+          dims.contains(text) ? fmt::format("--dim {}={} contradicts {}: dim {} of input '{}' is {}", text, *wanted,
+                                            source, d, name, found)
+                              : fmt::format("--dim contradicts {}: dim {} ({}) of input '{}' is {}, expected {}",
+                                            source, d, text, name, found, *wanted);
+      throw Contradiction({{.message = message}});
     }
   }
 }

@@ -53,6 +53,11 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 // forms.
 std::pair<std::string, std::string> parse_cache(const std::string& text);
 
+// A size of --dim is another one than that of an input that is given; no settings make such a run right.
+struct Contradiction : CompileError {
+  using CompileError::CompileError;
+};
+
 // The sources of inputs: files and values by name, files by position, else random values in declared shapes.
 struct InputOptions {
   // Reports --mean and --scale where no input is an image.

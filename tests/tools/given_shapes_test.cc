@@ -70,6 +70,21 @@ TEST_CASE("the values of dim are shapes of inputs, too", "[tools]") {
   CHECK(wrong.exit_code != 0);
 }
 
+TEST_CASE("a size of --dim that the only input does not have is no open shape", "[tools]") {
+  test::Folder folder("given_shapes");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "batch,2").node("Relu", "x", "y").output("y");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  write_npy(folder.at("x.npy"), Tensor::of<float>({3, 2}, kFloat32, {1, 2, 3, 4, 5, 6}));
+  for (const char* command : {"run", "bench"}) {
+    const test::Outcome outcome = relaxc_with({command, file, "--input", folder.at("x.npy"), "--dim", "batch=4"});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, "error: --dim batch=4 contradicts an input that is given: dim 0 of input 'x' is 3"));
+    CHECK(!contains(outcome.err, "note:"));
+  }
+}
+
 TEST_CASE("one artifact stretches dims that are 1 in its inputs", "[tools]") {
   test::Folder folder("given_shapes");
   OnnxModel model(18);
