@@ -92,6 +92,9 @@ class KernelReader {
     if (line.kind != LineKind::kFunction) return;
     check_decorators(line);
     if (!is_of_kernels(line)) return;
+    if (text::identifier(line.text) != line.text)  // as the verifier expects (ir/verify/verify.cc)
+      fail(file_.span(line), "'{}' is not a name of a kernel or pattern: expected a to z, A to Z, digits and '_'",
+           line.text);
     if (find_decorator(line, "shape", "S")) {
       shapes_.push_back(&line);
     } else if (const Syntax* decorator = find_decorator(line, "pattern", "S")) {
@@ -224,8 +227,6 @@ class KernelReader {
   }
 
   void kernel(const Line& line) {
-    if (text::identifier(line.text) != line.text)  // as the verifier expects (ir/verify/verify.cc)
-      fail(file_.span(line), "'{}' is not a name of a kernel: expected a to z, A to Z, digits and '_'", line.text);
     UserKernel kernel = program_or_function(line, std::string(line.text));
     if (!names_.insert(kernel.name).second) fail(file_.span(line), "kernel '{}' is defined twice", kernel.name);
     for (const Syntax* decorator : line.decorators) {

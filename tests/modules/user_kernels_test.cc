@@ -173,7 +173,8 @@ TEST_CASE("a kernel's name is one that a function of a module may have", "[modul
   const std::string text = fill_kernel("@S.implements('nn.softmax')", "\u00fcn\u00ef", kUnary);
   const std::string error = said_of(kTwoNodes, text).error;
   CHECK(says(error,
-             "k.py:3:5: error: '\u00fcn\u00ef' is not a name of a kernel: expected a to z, A to Z, digits and '_'"));
+             "k.py:3:5: error: '\u00fcn\u00ef' is not a name of a kernel or pattern: expected a to z, A to Z, digits "
+             "and '_'"));
 }
 
 TEST_CASE("the axes of a kernel are checked as those of a module are", "[modules]") {
