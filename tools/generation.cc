@@ -15,7 +15,7 @@
 namespace relaxc::tools {
 
 void GenerationOptions::add_to(CLI::App& app) {
-  CLI::Option* numbers = app.add_option("--tokens", prompt, "the prompt as numbers: 1,2,3")->delimiter(',');
+  CLI::Option* numbers = app.add_option("--tokens", prompt, "the prompt as numbers: 1,2,3");
   CLI::Option* file = app.add_option("--vocabulary", vocabulary, "the file of the tokens' texts (docs/relaxc.md)")
                           ->check(CLI::ExistingFile);
   CLI::Option* as_text = app.add_option("--text", text, "the prompt as text")->needs(file)->excludes(numbers);
@@ -102,8 +102,11 @@ std::vector<std::vector<int64_t>> prompts_of(const GenerationOptions& options,
                                              const std::optional<Vocabulary>& vocabulary) {
   if (!options.prompts.empty()) return read_prompts(options.prompts, vocabulary);
   if (!options.text.empty()) return {vocabulary->encode(options.text)};
-  std::vector<int64_t> tokens =
-      map_each(options.prompt, [](const std::string& text) { return token_of(text, "--tokens"); });
+  // Not by CLI11's delimiter, which drops what is empty between two commas.
+  std::vector<int64_t> tokens;
+  for (const std::string& text : options.prompt) {
+    for (std::string_view part : parts_of(text, ',')) tokens.push_back(token_of(part, "--tokens"));
+  }
   if (tokens.empty())
     throw CLI::ValidationError(
         "a text begins with a token: --tokens 1,2,3, or --vocabulary FILE --text \"...\", or --prompts FILE");

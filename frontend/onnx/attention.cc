@@ -83,6 +83,10 @@ AttentionSteps step_by_step(Node& n, const AttentionCall& call, const std::optio
 
 }  // namespace
 
+void require_each_at_least(Node& n, const Expr& numbers, int64_t least, const char* what) {
+  Expr smallest = n.reduce("min", n.cast(numbers, kInt64), int_range(0, std::ssize(n.shape_of(numbers))), false);
+  n.require_at_most(int_imm(least), n.ints_of(n.of(smallest)).at(0), what);
+}
 Expr positions_from(Node& n, const Expr& first, const Expr& count) {
   return n.op("arange", {first, n.simplify(first + count), int_imm(1)}, DTypeAttrs{kInt64});
 }
@@ -304,6 +308,7 @@ Expr tensor_scatter(Node& n) {
   row[axis] = updates[axis];
   Expr at = n.reshape(positions_from(n, int_imm(0), updates[axis]), row);
   if (n.has(2)) {
+    if (mode == "linear") require_each_at_least(n, n.tensor(2), 0, "the least of write_indices, at least 0");
     column[0] = n.dim(2, 0);
     at = n.add(at, n.reshape(n.cast(n.tensor(2), kInt64), column));
   }

@@ -30,6 +30,9 @@ Expr positions_from(Node& n, const Expr& first, const Expr& count);
 // Returns where key k is not after query q + offset, as [..., queries, keys]. Offsets are int64, of shape [..., 1, 1].
 Expr causal_mask(Node& n, const Expr& queries, const Expr& keys, const Expr& offset);
 
+// Lets the run check that the least of the integers is at least that.
+void require_each_at_least(Node& n, const Expr& numbers, int64_t least, const char* what);
+
 // Turns the first 2 * [dim of cos] numbers of each row of x by the angles whose cosine and sine broadcast to
 // [..., half]. The pairs are neighbours (interleaved), else halves (Su et al., "RoFormer", 2021).
 Expr rotate(Node& n, const Expr& x, const Expr& cos, const Expr& sin, bool interleaved);

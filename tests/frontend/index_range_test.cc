@@ -205,4 +205,37 @@ TEST_CASE("a gather stays one kernel with what follows it", "[frontend]") {
   CHECK(count_checks(module) == 1);
 }
 
+TEST_CASE("rows are written into caches from 0 on", "[frontend]") {
+  OnnxModel scatter(24);
+  scatter.input("cache", kFloat32, "2,1,4,3").input("rows", kFloat32, "2,1,1,3").input("at", kInt64, "2");
+  scatter.node("TensorScatter", "cache rows at", "y");
+  scatter.output("y");
+  const Tensor cache = numbers({2, 1, 4, 3}), rows = numbers({2, 1, 1, 3});
+  CHECK(scatter.error({cache, rows, int64s({3, 0})}).empty());
+  CHECK(scatter.error({cache, rows, int64s({0, -1})}).find("the least of write_indices, at least 0") !=
+        std::string::npos);
+  CHECK(scatter.error({cache, rows, int64s({0, 4})}).find("index 4") != std::string::npos);
+
+  OnnxModel attention;
+  attention.proto().add_opset_import()->set_domain("com.microsoft");
+  attention.proto().mutable_opset_import()->rbegin()->set_version(1);
+  for (const char* name : {"q", "k", "v"}) attention.input(name, kFloat32, "2,1,8");
+  for (const char* name : {"past_k", "past_v"}) attention.input(name, kFloat32, "2,1,4,8");
+  attention.input("lengths", DType::int_(32), "2").input("total", DType::int_(32), "");
+  onnx::NodeProto& node =
+      attention.node("GroupQueryAttention", "q k v past_k past_v lengths total", "y present_k present_v");
+  node.set_domain("com.microsoft");
+  set_int(set_int(node, "num_heads", 1), "kv_num_heads", 1);
+  attention.output("y");
+  auto error = [&](const std::vector<int32_t>& lengths) {
+    std::vector<Tensor> inputs = {numbers({2, 1, 8}), numbers({2, 1, 8}), numbers({2, 1, 8}), numbers({2, 1, 4, 8}),
+                                  numbers({2, 1, 4, 8})};
+    inputs.push_back(Tensor::of<int32_t>({2}, DType::int_(32), lengths));
+    inputs.push_back(Tensor::of<int32_t>({}, DType::int_(32), {4}));
+    return attention.error(inputs);
+  };
+  CHECK(error({3, 0}).empty());
+  CHECK(error({3, -1}).find("the least of seqlens_k, at least 0") != std::string::npos);
+}
+
 }  // namespace relaxc::test

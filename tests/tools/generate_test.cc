@@ -198,4 +198,9 @@ TEST_CASE("generate says what is wrong", "[tools]") {
   CHECK(run_relaxc({"generate", model, "--text", "a"}).exit_code == 2);
   CHECK(run_relaxc({"generate", model, "--tokens", "1", "--seed", "3"}).exit_code == 2);
   CHECK(run_relaxc({"generate", model, "--tokens", "1,x"}).exit_code == 2);
+  for (const char* gap : {"1,,3", ",1", "1,"}) {
+    const Outcome outcome = run_relaxc({"generate", model, "--tokens", gap});
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, "--tokens: '': expected a number from 0"));
+  }
 }
