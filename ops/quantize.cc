@@ -84,11 +84,13 @@ Expr quantize_element(const OpCall& op, Inputs x, Axes i) {
                            {scaled, limit(least), limit(least + std::ldexp(1, result.bits) - 1)}, dtype);
   return cast_to(cast_to(rounded, kInt32) + parameter(2, kInt32), result);
 }
-// The zero point is subtracted in int32 (int64 for wide data), so that nothing wraps and nothing is rounded.
+// The zero point is subtracted in int32 (int64 for wide data), so that nothing wraps and nothing is rounded. One that
+// is a float, as half-quadratic quantization finds it, is subtracted in float32.
 Expr dequantize_element(const OpCall& op, Inputs x, Axes i) {
   DequantizeAttrs attrs = op.attrs<DequantizeAttrs>();
   auto parameter = [&](size_t k) { return parameter_at(op, attrs, x[k], i); };
-  DType exact = op.dtype(0).is_float() ? kFloat32 : op.dtype(0).bits > 16 ? kInt64 : kInt32;
+  const bool are_floats = op.dtype(0).is_float() || op.dtype(2).is_float();
+  DType exact = are_floats ? kFloat32 : op.dtype(0).bits > 16 ? kInt64 : kInt32;
   Expr difference = cast_to(at(x[0], i), exact) - cast_to(parameter(2), exact);
   return saturated(cast_to(difference, kFloat32) * cast_to(parameter(1), kFloat32), attrs.out_dtype);
 }

@@ -99,19 +99,54 @@ class Activations {
   Buffer x_;
   const std::vector<Expr>& shape_;
   const DigitOperand& matrix_;
+  std::optional<Buffer> step_;  // of bytes
 
  public:
-  Activations(ComputeBuilder& b, const Buffer& x, const std::vector<Expr>& shape, const DigitOperand& matrix)
-      : x_(x), shape_(shape), matrix_(matrix) {
+  Activations(ComputeBuilder& b, const Buffer& x, const std::vector<Expr>& shape, const DigitOperand& matrix,
+              std::optional<Buffer> step)
+      : x_(x), shape_(shape), matrix_(matrix), step_(std::move(step)) {
     for (const Expr& dim : std::span(shape).first(shape.size() - 1)) rows = simplify(rows * dim);
-    const Expr chunks = int_imm(num_chunks(matrix)), length = int_imm(matrix.chunk);
+    step_ ? add_bytes(b) : add_digits(b);
+  }
+
+  Expr rows = int_imm(1);
+  Buffer digits = x_, totals = x_;
+
+  Expr step(const Expr& row, const Expr& chunk) const {
+    if (!step_) return load(steps_, {row, chunk});
+    return load(*step_, std::vector<Expr>(buffer_type(*step_).shape.size(), int_imm(0)));
+  }
+
+ private:
+  Buffer steps_ = x_;
+
+  // Bytes are their only digit.
+  void add_bytes(ComputeBuilder& b) {
+    const Expr chunks = int_imm(num_chunks(matrix_)), length = int_imm(matrix_.chunk);
+    const bool is_signed = buffer_type(x_).dtype.is_int();
+    digits = b.compute("digits", kInt8, {rows, chunks, int_imm(1), length}, [&](Axes i) {
+      return element(i[0], i[1], i[3], [&](const Expr& byte) {
+        return is_signed ? byte : cast_to(cast_to(byte, kInt32) - integer(128), kInt8);
+      });
+    });
+    Buffer sums = b.reduce("sums", kInt32, {rows, chunks}, {length}, zero(kInt32), combine_sum, [&](Axes i, Axes r) {
+      return cast_to(load(digits, {i[0], i[1], int_imm(0), r[0]}), kInt32);
+    });
+    add_totals(b, sums);
+  }
+  void add_totals(ComputeBuilder& b, const Buffer& sums) {
+    totals = b.compute("totals", kFloat32, {rows, int_imm(num_chunks(matrix_))},
+                       [&](Axes i) { return cast_to(load(sums, {i[0], i[1]}), kFloat32); });
+  }
+  void add_digits(ComputeBuilder& b) {
+    const Expr chunks = int_imm(num_chunks(matrix_)), length = int_imm(matrix_.chunk);
     Buffer peaks =
         b.reduce("peaks", kFloat32, {rows, chunks}, {length}, zero(kFloat32), combine_max,
                  [&](Axes i, Axes r) { return intrinsic(ops::kScalarAbs, {element(i[0], i[1], r[0])}, kFloat32); });
     // With a peak that is not finite, the step and the results are NaN.
     Buffer powers =
         b.compute("powers", kFloat32, {rows, chunks}, [&](Axes i) { return power(load(peaks, {i[0], i[1]})); });
-    steps = b.compute("steps", kFloat32, {rows, chunks}, [&](Axes i) {
+    steps_ = b.compute("steps", kFloat32, {rows, chunks}, [&](Axes i) {
       const Expr peak = load(peaks, {i[0], i[1]});
       return load(powers, {i[0], i[1]}) * float_imm(1 / steps_of_power(), kFloat32) + (peak - peak);
     });
@@ -120,30 +155,27 @@ class Activations {
                           of(BinaryOp::kDiv, float_imm(steps_of_power(), kFloat32), load(powers, {i[0], i[1]}));
       return cast_to(intrinsic(ops::kNearbyint, {scaled}, kFloat32), kInt32);
     });
-    digits = b.compute("digits", kInt8, {rows, chunks, int_imm(matrix.digits), length},
+    digits = b.compute("digits", kInt8, {rows, chunks, int_imm(matrix_.digits), length},
                        [&](Axes i) { return digit(load(fixed, {i[0], i[1], i[3]}), i[2]); });
     Buffer sums = b.reduce("sums", kInt32, {rows, chunks}, {length}, zero(kInt32), combine_sum,
                            [&](Axes i, Axes r) { return load(fixed, {i[0], i[1], r[0]}); });
-    totals = b.compute("totals", kFloat32, {rows, chunks},
-                       [&](Axes i) { return cast_to(load(sums, {i[0], i[1]}), kFloat32); });
+    add_totals(b, sums);
   }
-
-  Expr rows = int_imm(1);
-  Buffer steps = x_, digits = x_, totals = x_;
-
- private:
   bool are_floats() const { return matrix_.digits == kFloatDigits; }
   // Returns the steps that a power of a chunk has.
   double steps_of_power() const { return are_floats() ? 1 << 22 : 127; }
-  // Returns the element of a row, 0 behind the depth.
-  Expr element(const Expr& row, const Expr& chunk, const Expr& k) const {
+  // Returns the element of a row, as `made`, 0 behind the depth.
+  Expr element(
+      const Expr& row, const Expr& chunk, const Expr& k,
+      const std::function<Expr(const Expr&)>& made = [](const Expr& x) { return x; }) const {
     std::vector<Expr> at(shape_.size(), row);
     Expr rest = row;
     for (size_t d = shape_.size() - 1; d-- > 0; rest = floor_div(rest, shape_[d]))
       at[d] = same_node(shape_[d], rows) ? row : simplify(floor_mod(rest, shape_[d]));
     at.back() = simplify(chunk * matrix_.chunk + k);
-    if (matrix_.depth % matrix_.chunk == 0) return load(x_, at);
-    return if_then_else(at.back() < int_imm(matrix_.depth), load(x_, at), zero(kFloat32));
+    const Expr value = made(load(x_, at));
+    if (matrix_.depth % matrix_.chunk == 0) return value;
+    return if_then_else(at.back() < int_imm(matrix_.depth), value, zero(dtype_of(value)));
   }
   // Returns the power of two below a peak, or the peak itself where activations are int8. Three balanced digits end a
   // little before 2^23, so that the power is the next one where the peak is almost there.
@@ -216,17 +248,18 @@ std::vector<Expr> DigitOperand::tensors(const Expr& x) const {
   return result;
 }
 
-PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
+PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape, DType x_dtype) const {
   ComputeBuilder b;
   auto input = [&](const char* name, const Expr& tensor) {
     const Tensor& data = tensor.as<Constant>()->data;
     return b.input(name, data.dtype(), int_imms(data.shape()));
   };
-  Buffer x = b.input("x1", kFloat32, x_shape), bytes = input("x2", words), scale = input("scales", scales);
-  std::optional<Buffer> zeros, table;
+  Buffer x = b.input("x1", x_dtype, x_shape), bytes = input("x2", words), scale = input("scales", scales);
+  std::optional<Buffer> zeros, table, step;
   if (zero_points) zeros = input("zero_points", *zero_points);
   if (numbers_of_codes) table = input("numbers_of_codes", *numbers_of_codes);
-  const Activations left(b, x, x_shape, *this);
+  if (x_dtype != kFloat32) step = b.input("step", kFloat32, {});
+  const Activations left(b, x, x_shape, *this, step);
 
   const int64_t per_byte = numbers_per_byte(*this), chunks = num_chunks(*this);
   const Expr tiles = int_imm(num_tiles(*this)), num_vectors = int_imm(vectors), num_lanes = int_imm(lanes);
@@ -252,11 +285,14 @@ PrimFuncRef DigitOperand::program(const std::vector<Expr>& x_shape) const {
         // The lower two digits of up to 256 elements are exact in int32.
         Expr sum = cast_to(digits == 1 ? part(0) : part(0) + of(BinaryOp::kShiftLeft, part(1), integer(8)), kFloat32);
         if (digits > 1) sum = cast_to(part(2), kFloat32) * float_imm(65536, kFloat32) + sum;
-        const Expr zero_number = zeros ? cast_to(parameter(*zeros, i, r[0]), kFloat32)
-                                       : float_imm(static_cast<double>(zero_point), kFloat32);
+        Expr zero_number = float_imm(static_cast<double>(zero_point), kFloat32);
+        if (zeros) {
+          const Expr given = cast_to(parameter(*zeros, i, r[0]), kFloat32);
+          zero_number = zero_point == 0 ? given : given + zero_number;
+        }
         if (zeros || zero_point != 0) sum = sum - zero_number * load(left.totals, {i[0], r[0]});
         if (numbers_of_codes) sum = sum * float_imm(0.5, kFloat32);
-        return sum * (load(left.steps, {i[0], r[0]}) * cast_to(parameter(scale, i, r[0]), kFloat32));
+        return sum * (left.step(i[0], r[0]) * cast_to(parameter(scale, i, r[0]), kFloat32));
       });
   std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
   out.push_back(int_imm(width));
@@ -276,11 +312,33 @@ bool fits_digits(const QuantizedOperand& matrix, const std::vector<Expr>& x_shap
   const bool are_floats = matrix.dtype == kFloat32 && x_dtype == kFloat32 && result == kFloat32;
   const DType numbers = *tensor_dtype(matrix.numbers.type());
   const bool are_bytes = numbers.is_integral() || numbers.code == DTypeCode::kFloat4E2M1FN;
-  if (!form || form->group != kGroup || !are_bytes || !are_floats ||
+  if (!form || form->group != kGroup || !are_bytes || !are_floats || matrix.columns > 1 ||
       chunk_of(matrix) % (kGroup * (8 / numbers.bits)) != 0 ||
       (matrix.block < matrix.depth && matrix.block % chunk_of(matrix) != 0))
     return false;
-  return activations == ActivationDigits::kInt8 || !has_many_rows(x_shape);
+  return activations != ActivationDigits::kFloat || !has_many_rows(x_shape);
+}
+
+Expr column_sums(const QuantizedOperand& matrix) {
+  const Tensor &numbers = matrix.numbers.as<Constant>()->data, &scale = matrix.scale.as<Constant>()->data,
+               &zero = matrix.zero_point.as<Constant>()->data;
+  // Returns the place of a parameter of [depth / block, width], [width] or one element.
+  auto place = [&](const Tensor& parameters, int64_t block, int64_t column) {
+    if (parameters.size() == 1) return int64_t{0};
+    const int64_t blocks = parameters.size() / matrix.width;
+    if (blocks == 1) return column;
+    return matrix.is_transposed ? column * blocks + block : block * matrix.width + column;
+  };
+  std::vector<double> sums(static_cast<size_t>(matrix.width));
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    const int64_t column = matrix.is_transposed ? i / matrix.depth : i % matrix.width,
+                  block = (matrix.is_transposed ? i % matrix.depth : i / matrix.width) / matrix.block;
+    const double number = numbers.as_double(i) - zero.as_double(place(zero, block, column));
+    sums[static_cast<size_t>(column)] += number * scale.as_double(place(scale, block, column));
+  }
+  Tensor result = Tensor::empty({matrix.width}, kFloat32);
+  for (int64_t i = 0; i < matrix.width; ++i) result.set_double(i, sums[static_cast<size_t>(i)]);
+  return constant(std::move(result));
 }
 
 DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits activations, const PassContext& context) {
@@ -293,7 +351,7 @@ DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits acti
                        .vectors = 1,
                        .chunk = chunk,
                        .chunks_of_scale = std::max<int64_t>(1, matrix.block / chunk),
-                       .digits = activations == ActivationDigits::kInt8 ? 1 : kFloatDigits,
+                       .digits = activations == ActivationDigits::kFloat ? kFloatDigits : 1,
                        .words = matrix.numbers,
                        .scales = matrix.scale,
                        .zero_points = {},
@@ -303,12 +361,17 @@ DigitOperand digit_operand(const QuantizedOperand& matrix, ActivationDigits acti
   const ConstantColumns numbers{narrow.is_float() ? codes_of(matrix.numbers) : matrix.numbers, matrix.is_transposed},
       scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
   operand.words = packed(words_program(numbers, offset, operand), numbers.tensor, context);
-  if (scale.size() > 1) {
-    const DType dtype = dtype_of_scales(matrix.scale.as<Constant>()->data, context.target);
-    operand.scales = packed(parameters_program(scale, dtype, 0, operand), matrix.scale, context);
-  }
+  auto in_tiles = [&](const ConstantColumns& floats) {
+    if (floats.size() == 1) return floats.tensor;
+    const DType dtype = dtype_of_scales(floats.tensor.as<Constant>()->data, context.target);
+    return packed(parameters_program(floats, dtype, 0, operand), floats.tensor, context);
+  };
+  operand.scales = in_tiles(scale);
   if (narrow.is_float()) {
     operand.zero_point = kMostFloat4;
+  } else if (matrix.has_float_zero_point()) {
+    operand.zero_points = in_tiles(zero);
+    operand.zero_point = offset;
   } else if (std::optional<int64_t> all = zero.only_number()) {
     operand.zero_point = *all + offset;
   } else {

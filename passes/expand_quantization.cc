@@ -43,8 +43,8 @@ class QuantizationExpander final : public GraphRewriter {
   static std::optional<Expr> dequantized(const Call& call, Builder& b) {
     const auto attrs = read_attrs<DequantizeAttrs>(call.attrs);
     const DType dtype = tensor_dtype(call.args[0].type()).value_or(kFloat32);
-    if (attrs.block_size > 0 || attrs.out_dtype != kFloat32 || !dtype.is_integral() || dtype.bits > 16)
-      return std::nullopt;
+    const bool are_integers = dtype.is_integral() && tensor_dtype(call.args[2].type()).value_or(dtype).is_integral();
+    if (attrs.block_size > 0 || attrs.out_dtype != kFloat32 || !are_integers || dtype.bits > 16) return std::nullopt;
     Expr x = cast(call.args[0], kInt32, b);
     if (constant_element(call.args[2]) != 0.0)
       x = b.op("subtract", {x, cast(aligned(call.args[2], call.args[0], attrs.axis, b), kInt32, b)});

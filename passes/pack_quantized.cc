@@ -10,7 +10,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 
+#include "ir/constants.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -160,16 +162,22 @@ PrimFuncRef words_program(const ConstantColumns& matrix, int64_t width, const Wo
   });
   return b.finish({words});
 }
-// Returns the program that puts scales into the same panels.
-PrimFuncRef scales_program(const ConstantColumns& scale, int64_t width, const WordPanels& panels) {
+// Returns the columns of a panel that share a scale.
+int64_t columns_of_scale(const QuantizedOperand& matrix, const WordPanels& panels) {
+  return std::gcd(matrix.columns, panels.columns());
+}
+// Returns the program that puts scales, or zero points as floats, into the same panels.
+PrimFuncRef scales_program(const ConstantColumns& scale, const QuantizedOperand& matrix, const WordPanels& panels) {
   ComputeBuilder b;
   const Constant* constant = scale.tensor.as<Constant>();
-  const DType dtype = constant->data.dtype();
+  const DType dtype = constant->data.dtype(), real = dtype.is_float() ? dtype : kFloat32;
   Buffer scales = b.input("scales", dtype, int_imms(constant->data.shape()));
-  const int64_t columns = panels.columns();
-  Buffer packed = b.compute("panels", dtype, int_imms({ceil_div(width, columns), scale.rows(), columns}), [&](Axes i) {
-    const Expr column = simplify(i[0] * columns + i[2]);
-    return scale.at(scales, i[1], min(column, int_imm(width - 1)));  // formats of 8 bits may lack 0
+  const int64_t columns = panels.columns(), shared = columns_of_scale(matrix, panels);
+  const std::vector<Expr> shape = int_imms({ceil_div(matrix.width, columns), scale.rows(), columns / shared});
+  Buffer packed = b.compute("panels", real, shape, [&](Axes i) {
+    const Expr column = simplify(i[0] * columns + i[2] * shared);
+    const Expr inside = min(column, int_imm(matrix.width - 1));  // formats of 8 bits may lack 0
+    return cast_to(scale.at(scales, i[1], simplify(floor_div(inside, matrix.columns))), real);
   });
   return b.finish({packed});
 }
@@ -182,11 +190,14 @@ struct PackedOperand {
   Expr scales;                      // in panels [panel, block, column], or one number
   std::optional<Expr> zero_points;  // words, or none where all are `zero_point`
   int64_t zero_point = 0;
-  std::optional<FloatCodes> codes = {};  // of floats, without zero points
+  std::optional<Expr> float_zero_points = {};  // in panels as scales are, or one number; subtracted, too
+  std::optional<FloatCodes> codes = {};        // of floats, without zero points
 
   std::vector<Expr> tensors(const Expr& x) const {
     std::vector<Expr> result = {x, words, scales};
-    if (zero_points) result.push_back(*zero_points);
+    for (const std::optional<Expr>& zeros : {zero_points, float_zero_points}) {
+      if (zeros) result.push_back(*zeros);
+    }
     return result;
   }
 
@@ -216,32 +227,40 @@ struct PackedOperand {
       return b.input(name, data.dtype(), int_imms(data.shape()));
     };
     Buffer numbers = input("x2", words), scale = input("scales", scales);
-    std::optional<Buffer> zeros;
+    std::optional<Buffer> zeros, float_zeros;
     if (zero_points) zeros = input("zero_points", *zero_points);
+    if (float_zero_points) float_zeros = input("zero_points", *float_zero_points);
     const std::vector<Expr>& dims = buffer_type(numbers).shape;
     std::vector<Expr> shape = int_imms({matrix.depth, *as_int(dims[0]) * panels.columns()});
     auto block_in = [&](const Buffer& parameter, const Expr& row) {
       return is_int(buffer_type(parameter).shape[1], 1) ? int_imm(0) : floor_div(row, matrix.block);
     };
+    // Returns the scale or zero point of an element.
+    auto parameter = [&](const Buffer& buffer, Axes i) {
+      const size_t rank = buffer_type(buffer).shape.size();
+      const Expr value =
+          rank < 3 ? load(buffer, std::vector<Expr>(rank, int_imm(0)))
+                   : load(buffer,
+                          {floor_div(i[1], panels.columns()), block_in(buffer, i[0]),
+                           simplify(floor_div(floor_mod(i[1], panels.columns()), columns_of_scale(matrix, panels)))});
+      return cast_to(value, kFloat32);
+    };
     Buffer unscaled = b.compute("unpack", codes ? FloatCodes::kBits : kFloat32, shape, [&](Axes i) {
       if (codes) return codes->bits(panels.word_at(numbers, i[0], i[1]), i[1], panels);
       const Expr zero =
           zeros ? panels.biased(*zeros, block_in(*zeros, i[0]), i[1]) : panels.biased(panels.word_of(zero_point), i[1]);
-      return panels.biased(numbers, i[0], i[1]) - zero;
+      const Expr difference = panels.biased(numbers, i[0], i[1]) - zero;
+      return float_zeros ? difference - parameter(*float_zeros, i) : difference;
     });
     Buffer result = b.compute("dequantize", kFloat32, shape, [&](Axes i) {
       const Expr element = load(unscaled, {i[0], i[1]}), number = codes ? FloatCodes::number(element) : element;
-      const std::vector<Expr>& scale_dims = buffer_type(scale).shape;
-      const Expr step = scale_dims.size() < 3 ? load(scale, std::vector<Expr>(scale_dims.size(), int_imm(0)))
-                                              : load(scale, {floor_div(i[1], panels.columns()), block_in(scale, i[0]),
-                                                             floor_mod(i[1], panels.columns())});
-      Expr factor = cast_to(step, kFloat32);
+      Expr factor = parameter(scale, i);
       if (codes && codes->unit() != 1) factor = factor * float_imm(codes->unit(), kFloat32);
       const Expr real = number * factor;
       return cast_to(saturated(real, matrix.dtype), kFloat32);
     });
     b.annotate(annotation<"unpacked_columns">(), panels.columns());
-    b.annotate(annotation<"scaled_rows">(), matrix.block);
+    if (matrix.columns == 1) b.annotate(annotation<"scaled_rows">(), matrix.block);
     b.annotate(annotation<"unpacked_lanes">(), panels.lanes);
     return result;
   }
@@ -253,7 +272,7 @@ class QuantizedPacker final : public GraphRewriter {
       : GraphRewriter(context.ops), context_(context), module_(module) {}
 
  protected:
-  std::optional<Expr> visit(const Binding& binding, Builder&) override {
+  std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     values_.insert_or_assign(binding.var.get(), binding.value);
     const Call* matmul = as_call(binding.value, ops::kMatmul);
     if (!matmul || binding.cast) return std::nullopt;
@@ -272,6 +291,7 @@ class QuantizedPacker final : public GraphRewriter {
     auto product = [&](const PrimFuncRef& program, const std::vector<Expr>& tensors) {
       return make_call_tir(module_, "matmul", program, tensors, {binding.value.type()}, binding.var.span());
     };
+    if (auto sums = product_of_bytes(*matmul, *matrix, binding, b)) return sums;
     if (const DigitOperand* operand = find_digits(*matmul, *matrix, binding))
       return product(operand->program(shape), operand->tensors(x));
     const NodeHeader* key = matmul->args[1].get();
@@ -280,6 +300,37 @@ class QuantizedPacker final : public GraphRewriter {
   }
 
  private:
+  // Returns the product with activations that are dequantized bytes, as sums of integers:
+  //   (number - zero) * step, summed = step * (numbers summed) - step * zero * (column of the matrix summed)
+  std::optional<Expr> product_of_bytes(const Call& matmul, const QuantizedOperand& matrix, const Binding& product,
+                                       Builder& b) {
+    const Expr* value = find_value(values_, matmul.args[0].get());
+    const Call* real = value ? as_call(*value, ops::kDequantize) : nullptr;
+    const std::optional<DType> bytes = real ? tensor_dtype(real->args[0].type()) : std::nullopt;
+    if (!bytes || !bytes->is_integral() || bytes->bits != 8 || tensor_dtype(real->args[2].type()) != bytes ||
+        tensor_dtype(real->args[1].type()) != kFloat32 || !is_one_element(real->args[1].type()) ||
+        !is_one_element(real->args[2].type()))
+      return std::nullopt;
+    const std::vector<Expr>& shape = *known_shape(matmul.args[0].type());
+    const DType result = *tensor_dtype(product.value.type()), x_dtype = *tensor_dtype(matmul.args[0].type());
+    if (!fits_digits(matrix, shape, x_dtype, result, ActivationDigits::kBytes, context_)) return std::nullopt;
+    const DigitOperand& operand = digits_of(matmul, matrix, ActivationDigits::kBytes);
+    const Expr step = reshape(real->args[1], {}, b);
+    std::vector<Expr> tensors = operand.tensors(real->args[0]);
+    tensors.push_back(step);
+    const Expr sums = b.emit(make_call_tir(module_, "matmul", operand.program(shape, *bytes), tensors,
+                                           {product.value.type()}, product.var.span()));
+    const double offset = bytes->is_uint() ? 128 : 0;
+    if (constant_element(real->args[2]) == offset) return sums;
+    Expr zero = b.op("astype", {reshape(real->args[2], {}, b)}, DTypeAttrs{kFloat32});
+    if (offset != 0) zero = b.op("subtract", {zero, scalar_constant(offset, kFloat32)});
+    return b.op("subtract", {sums, b.op("multiply", {column_sums(matrix), b.op("multiply", {step, zero})})});
+  }
+  const DigitOperand& digits_of(const Call& matmul, const QuantizedOperand& matrix, ActivationDigits activations) {
+    const std::pair key(matmul.args[1].get(), activations);
+    if (!digits_.contains(key)) digits_.emplace(key, digit_operand(matrix, activations, context_));
+    return digits_.at(key);
+  }
   // Returns the matrix for a product by digits of the activations; null where that is not the way.
   const DigitOperand* find_digits(const Call& matmul, const QuantizedOperand& matrix, const Binding& product) {
     const AttrValue chosen = decide("packed_product", "activations", product.var, context_, {"float", "int8"}, "float");
@@ -287,9 +338,7 @@ class QuantizedPacker final : public GraphRewriter {
     const Expr& x = matmul.args[0];
     const DType x_dtype = *tensor_dtype(x.type()), result = *tensor_dtype(product.value.type());
     if (!fits_digits(matrix, *known_shape(x.type()), x_dtype, result, activations, context_)) return nullptr;
-    const std::pair key(matmul.args[1].get(), activations);
-    if (!digits_.contains(key)) digits_.emplace(key, digit_operand(matrix, activations, context_));
-    return &digits_.at(key);
+    return &digits_of(matmul, matrix, activations);
   }
 
   // Returns whether a float16 with the codes of the matrix, times its unit and the scale, is the number.
@@ -323,15 +372,19 @@ class QuantizedPacker final : public GraphRewriter {
     PackedOperand result{
         matrix, panels, in_words(dtype.is_float() ? codes_of(matrix.numbers) : matrix.numbers), matrix.scale, {}};
     const ConstantColumns scale{matrix.scale, matrix.is_transposed}, zero{matrix.zero_point, matrix.is_transposed};
-    if (scale.tensor.as<Constant>()->data.size() > 1) {
-      PrimFuncRef program = scales_program(scale, matrix.width, panels);
+    auto in_panels = [&](const ConstantColumns& floats) {
+      if (floats.size() == 1) return floats.tensor;
+      PrimFuncRef program = scales_program(floats, matrix, panels);
       const BufferType& type = buffer_type(program->params.back());
-      result.scales = computed(program, scale.tensor, tensor_type(type.shape, type.dtype), context_);
-    }
+      return computed(program, floats.tensor, tensor_type(type.shape, type.dtype), context_);
+    };
+    result.scales = in_panels(scale);
     if (dtype.is_float()) {
       result.codes = FloatCodes{small_float(dtype)};
-    } else if (std::optional<int64_t> all = zero.only_number()) {
+    } else if (std::optional<int64_t> all = zero.only_number(); all && !matrix.has_float_zero_point()) {
       result.zero_point = *all;
+    } else if (matrix.has_float_zero_point() || matrix.columns > 1) {
+      result.float_zero_points = in_panels(zero);
     } else {
       result.zero_points = in_words(matrix.zero_point);
     }

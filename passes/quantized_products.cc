@@ -16,13 +16,15 @@ bool is_number_of_few_bits(DType dtype) {
          (dtype.is_integral() && (dtype.bits == 2 || dtype.bits == 4 || dtype.bits == 8));
 }
 
-// Returns whether each column, or each block of it, has a parameter, or all columns have the same one.
+constexpr int64_t kColumnsOfPanels = 16;  // divides the columns of all panels in which such a matrix is stored
+
+// Returns whether each column, or each block of it or of columns, has a parameter, or all columns have the same one.
 bool is_parameter_of_columns(const Type& parameter, const DequantizeAttrs& attrs, int64_t depth_axis) {
   std::optional<std::vector<int64_t>> shape = constant_shape(parameter);
   if (!shape) return false;
   if (std::ranges::all_of(*shape, [](int64_t dim) { return dim == 1; })) return true;
   const int64_t axis = attrs.axis < 0 ? attrs.axis + 2 : attrs.axis;
-  return attrs.block_size > 0 ? axis == depth_axis : axis != depth_axis;
+  return attrs.block_size > 0 ? axis == depth_axis || attrs.block_size % kColumnsOfPanels == 0 : axis != depth_axis;
 }
 
 // Returns the matrix of the call; nullopt where products do not read it as it is.
@@ -33,16 +35,20 @@ std::optional<QuantizedOperand> operand_of(const Call& dequantize, const Type& t
   std::optional<DType> narrow = tensor_dtype(numbers.type()), wide = tensor_dtype(scale.type()),
                        zero = tensor_dtype(zero_point.type());
   const int64_t depth_axis = is_transposed ? 1 : 0;
-  if (!shape || shape->size() != 2 || std::ranges::count(*shape, 0) > 0 || !narrow || !wide || zero != narrow)
+  if (!shape || shape->size() != 2 || std::ranges::count(*shape, 0) > 0 || !narrow || !wide || !zero)
     return std::nullopt;
+  const bool has_float_zero = narrow->is_integral() && zero->is_float() && zero->bits >= 16 && zero->bits <= 32;
+  if (zero != narrow && !has_float_zero) return std::nullopt;
   const bool are_floats =
       wide->is_float() && wide->bits <= 32 && attrs.out_dtype.bits >= 16 && attrs.out_dtype.bits <= 32;
   if (!is_number_of_few_bits(*narrow) || !are_floats || !is_parameter_of_columns(scale.type(), attrs, depth_axis) ||
       !is_parameter_of_columns(zero_point.type(), attrs, depth_axis))
     return std::nullopt;
   const int64_t depth = (*shape)[static_cast<size_t>(depth_axis)], width = (*shape)[is_transposed ? 0 : 1];
-  const int64_t block = attrs.block_size > 0 ? std::min(attrs.block_size, depth) : depth;
-  return QuantizedOperand{numbers, scale, zero_point, is_transposed, depth, width, block, attrs.out_dtype};
+  const bool shares_columns = attrs.block_size > 0 && (attrs.axis < 0 ? attrs.axis + 2 : attrs.axis) != depth_axis;
+  const int64_t size = shares_columns ? 1 : attrs.block_size, columns = shares_columns ? attrs.block_size : 1;
+  const int64_t block = size > 0 ? std::min(size, depth) : depth;
+  return QuantizedOperand{numbers, scale, zero_point, is_transposed, depth, width, block, columns, attrs.out_dtype};
 }
 
 // The bindings of a function, and by whom they are used.
@@ -101,6 +107,10 @@ class QuantizedUses {
 };
 
 }  // namespace
+
+bool QuantizedOperand::has_float_zero_point() const {
+  return tensor_dtype(numbers.type())->is_integral() && tensor_dtype(zero_point.type())->is_float();
+}
 
 std::optional<QuantizedOperand> find_quantized_operand(const Call& matmul, const Type& result,
                                                        const ValueOf& value_of) {

@@ -8,11 +8,14 @@ namespace relaxc {
 
 // The right operand [depth, width] of such a product.
 struct QuantizedOperand {
-  Expr numbers, scale, zero_point;  // the operands of dequantize
+  Expr numbers, scale, zero_point;  // the operands of dequantize; the latter of the numbers' dtype or floats
   bool is_transposed;               // they are [width, depth]
   int64_t depth, width;
-  int64_t block;  // of the depth, whose elements share a scale; all of it where a column has one
-  DType dtype;    // to which dequantize rounds
+  int64_t block;    // of the depth, whose elements share a scale; all of it where a column has one
+  int64_t columns;  // that share a scale; of a block of 1 if there are several
+  DType dtype;      // to which dequantize rounds
+
+  bool has_float_zero_point() const;
 };
 
 // Matches a product by the types of its operands. `value_of` returns the value that a variable is bound to; null: it is

@@ -185,7 +185,7 @@ MemoryPool::ScratchBuffer MemoryPool::try_allocate_scratch(int64_t bytes) noexce
 void MemoryPool::set_scratch_release(std::function<void()> release) {
   state_->release_scratch = std::move(release);
   if (state_->release_scratch) return;
-  State::IdleList released(&state_->nodes);
+  State::Blocks released;
   std::lock_guard lock(state_->mutex);
   state_->is_retired = true;
   state_->evict(0, released);

@@ -1,4 +1,6 @@
 // Products of com.microsoft: fused ones, and those whose weights are numbers of few bits.
+#include <algorithm>
+
 #include "frontend/onnx/contrib.h"
 
 namespace relaxc::onnx_import {
@@ -54,6 +56,25 @@ Expr gemm_fast_gelu(Node& n) {
 
 // ---- Weights of few bits
 
+// Returns the columns of a matrix of integers of few bits in that order.
+Tensor with_order(const Tensor& numbers, const std::vector<int64_t>& order) {
+  const int64_t rows = numbers.shape()[0], given = numbers.shape()[1], count = std::ssize(order);
+  Tensor result = Tensor::empty({rows, count}, numbers.dtype());
+  std::fill_n(static_cast<uint8_t*>(result.raw()), result.bytes(), uint8_t{0});
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < count; ++i)
+      result.set_int(row * count + i, numbers.as_int(row * given + order[static_cast<size_t>(i)]));
+  }
+  return result;
+}
+
+// Takes the last axis of the activations in the order of a matrix's rows.
+Expr columns_in_order(Node& n, const Expr& x, const std::vector<int64_t>& order) {
+  const int64_t count = std::ssize(order), axis = n.rank(0) - 1;
+  n.require_equal(n.dim(0, axis), int_imm(count), "the last dim of A, and K");
+  return n.op("take", {x, constant(Tensor::of<int64_t>({count}, kInt64, order), n.span())}, TakeAttrs{.axis = axis});
+}
+
 // The operands of MatMulNBits: numbers of a few bits in blocks along K.
 struct BlocksOfNumbers {
   Node& n;
@@ -74,27 +95,51 @@ struct BlocksOfNumbers {
   }
   bool has_zeros() const { return n.has(3); }
   bool has_float_zeros() const { return has_zeros() && n.dtype(3).is_float(); }
+  Expr float_zeros() const { return of_blocks(3, {rows, blocks()}, "zero points, and blocks of N rows of K numbers"); }
   int64_t usual_zero() const { return int64_t{1} << (bits - 1); }
 
-  // Returns the numbers in the bytes of a constant input, which are `count` in each row, as integers of so many bits:
+  // Returns the integers of so many bits in the bytes of a constant input, those behind `count` of each row included:
   // both have the first number in the low bits.
-  Expr numbers_of(size_t input, const Expr& all_bytes, int64_t count) const {
+  Tensor numbers_of(size_t input) const {
     const Tensor bytes = *n.constant(input);
-    const std::vector<int64_t> shape = {rows, bytes.size() / rows * 8 / bits};
-    const DType dtype = DType::uint(static_cast<int>(bits));
-    Expr numbers = constant(Tensor::view(shape, dtype, bytes.raw(), bytes.owner()), all_bytes.span());
-    return shape[1] == count ? numbers : n.slice(numbers, 1, int_imm(0), int_imm(count));
+    return Tensor::view({rows, bytes.size() / rows * 8 / bits}, DType::uint(static_cast<int>(bits)), bytes.raw(),
+                        bytes.owner());
+  }
+  // Returns the first `count` of each row.
+  Expr first_of(const Tensor& numbers, int64_t count) const {
+    const Expr all = constant(numbers, n.span());
+    return numbers.shape()[1] == count ? all : n.slice(all, 1, int_imm(0), int_imm(count));
   }
   // Constant weights stay as they are, for products that read them so.
   bool are_constant() const {
-    return n.constant(1) && n.constant(2) && (!has_zeros() || n.constant(3)) && !has_float_zeros() && !n.has(4) &&
-           block * bits % 8 == 0 && n.dtype(0).bits <= 32;
+    return n.constant(1) && n.constant(2) && (!has_zeros() || n.constant(3)) && block * bits % 8 == 0 &&
+           n.dtype(0).bits <= 32;
   }
-  Expr constant_weight() const {
-    const DType dtype = DType::uint(static_cast<int>(bits));
-    Expr numbers = numbers_of(1, bytes(), k);
-    Expr zero = has_zeros() ? numbers_of(3, zero_bytes(), blocks())
-                            : constant(Tensor::of<uint8_t>({}, dtype, {static_cast<uint8_t>(usual_zero())}), n.span());
+  // Returns the positions along K in an order in which the groups of g_idx are blocks; nullopt where there is none.
+  std::optional<std::vector<int64_t>> order_of_blocks() const {
+    std::vector<int64_t> order = int_range(0, k);
+    if (!n.has(4)) return order;
+    const std::optional<Tensor> group = n.constant(4);
+    if (!group || group->size() < k) return std::nullopt;
+    std::ranges::stable_sort(order, {}, [&](int64_t position) { return group->as_int(position); });
+    for (int64_t i = 0; i < k; ++i) {
+      if (group->as_int(order[static_cast<size_t>(i)]) != i / block) return std::nullopt;
+    }
+    return order;
+  }
+  // Returns constant weights, whose rows have that order.
+  Expr constant_weight(const std::vector<int64_t>& order) const {
+    bytes();  // checks their count
+    Expr numbers = std::ranges::is_sorted(order) ? first_of(numbers_of(1), k)
+                                                 : constant(with_order(numbers_of(1), order), n.span());
+    Expr zero = constant(
+        Tensor::of<uint8_t>({}, DType::uint(static_cast<int>(bits)), {static_cast<uint8_t>(usual_zero())}), n.span());
+    if (has_float_zeros()) {
+      zero = float_zeros();
+    } else if (has_zeros()) {
+      zero_bytes();
+      zero = first_of(numbers_of(3), blocks());
+    }
     return n.op("dequantize", {numbers, scales(), zero},
                 DequantizeAttrs{.axis = 1, .out_dtype = n.dtype(0), .block_size = block});
   }
@@ -104,7 +149,7 @@ struct BlocksOfNumbers {
     numbers = n.slice(numbers, 1, int_imm(0), int_imm(k));
     Expr scale = scales(), zero = n.scalar(static_cast<double>(usual_zero()), dtype);
     if (has_float_zeros()) {
-      zero = n.cast(of_blocks(3, {rows, blocks()}, "zero points, and blocks of N rows of K numbers"), dtype);
+      zero = n.cast(float_zeros(), dtype);
     } else if (has_zeros()) {
       zero = n.cast(n.slice(unpacked(n, zero_bytes(), bits), 1, int_imm(0), int_imm(blocks())), dtype);
     }
@@ -124,8 +169,13 @@ Expr matmul_nbits(Node& n) {
   if (n.attr_int("weight_prepacked", 0) != 0) n.unsupported("attribute 'weight_prepacked'");
   if (b.block < 1 || b.rows < 1 || b.k < 1)
     n.fail("N is {}, K {} and block_size {}, expected at least 1", b.rows, b.k, b.block);
-  Expr weight = b.are_constant() ? b.constant_weight() : b.weight();
-  Expr result = n.standard("MatMul", {n.tensor(0), n.transpose(weight, {1, 0})});
+  Expr x = n.tensor(0);
+  std::optional<Expr> weight;
+  if (const auto order = b.order_of_blocks(); order && b.are_constant()) {
+    weight = b.constant_weight(*order);
+    if (!std::ranges::is_sorted(*order)) x = columns_in_order(n, x, *order);
+  }
+  Expr result = n.standard("MatMul", {x, n.transpose(weight ? *weight : b.weight(), {1, 0})});
   return n.has(5) ? n.add(result, n.tensor(5)) : result;
 }
 

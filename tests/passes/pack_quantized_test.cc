@@ -5,6 +5,7 @@
 #include "codegen/compile.h"
 #include "codegen/target.h"
 #include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "support/checked_math.h"
 #include "tests/constants.h"
 #include "tests/ops/harness.h"
@@ -21,12 +22,21 @@ struct QuantizedProduct {
   int64_t depth, width, block;
   bool is_transposed;
   const char* scale_dtype = "float32";
+  bool shares_columns = false;  // blocks are columns of a row
+  const char* zero_dtype = nullptr;
 
+  const char* dtype_of_zeros() const { return zero_dtype ? zero_dtype : dtype; }
   Shape matrix(int64_t rows) const { return is_transposed ? Shape{width, rows} : Shape{rows, width}; }
-  Shape parameters() const { return matrix(ceil_div(depth, block)); }
+  // Returns the place in the matrix or its parameters of row k and column n.
+  Shape place(int64_t k, int64_t n) const { return is_transposed ? Shape{n, k} : Shape{k, n}; }
+  Shape block_of(int64_t k, int64_t n) const { return shares_columns ? place(k, n / block) : place(k / block, n); }
+  Shape parameters() const {
+    return shares_columns ? place(depth, ceil_div(width, block)) : matrix(ceil_div(depth, block));
+  }
   DType narrow() const { return *parse_dtype(dtype); }
   std::vector<Tensor> operands() const {
-    Tensor numbers = Tensor::empty(matrix(depth), narrow()), zeros = Tensor::empty(parameters(), narrow());
+    Tensor numbers = Tensor::empty(matrix(depth), narrow()),
+           zeros = Tensor::empty(parameters(), *parse_dtype(dtype_of_zeros()));
     std::fill_n(static_cast<uint8_t*>(numbers.raw()), numbers.bytes(), uint8_t{0});
     std::fill_n(static_cast<uint8_t*>(zeros.raw()), zeros.bytes(), uint8_t{0});
     for (int64_t i = 0; i < numbers.size(); ++i) {
@@ -34,7 +44,8 @@ struct QuantizedProduct {
       narrow().is_float() ? numbers.set_double(i, static_cast<double>(number % 13 - 6) / 2)
                           : numbers.set_int(i, number);
     }
-    for (int64_t i = 0; i < zeros.size() && !narrow().is_float(); ++i) zeros.set_int(i, i * 3 + 1);
+    for (int64_t i = 0; i < zeros.size() && !narrow().is_float(); ++i)
+      zeros.dtype().is_float() ? zeros.set_double(i, static_cast<double>(i % 11) + 0.5) : zeros.set_int(i, i * 3 + 1);
     Tensor scales = Tensor::empty(parameters(), *parse_dtype(scale_dtype));
     const Tensor wide = values(parameters());
     for (int64_t i = 0; i < scales.size(); ++i)
@@ -42,22 +53,23 @@ struct QuantizedProduct {
     return {numbers, scales, zeros};
   }
   // Returns the module of x[rows, depth] times the matrix, and of an epilogue.
-  IRModule module(const std::string& rows) const {
+  IRModule module(const std::string& rows, const char* x_dtype = "float32", const std::string& real = "x") const {
     auto type = [](const Shape& shape, const char* of) {
       return fmt::format("R.Tensor(({}, {}), \"{}\")", shape[0], shape[1], of);
     };
     const std::string text = fmt::format(
         R"(
 @R.function
-def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
+def main(x: R.Tensor(({}, {}), "{}"), q: {}, s: {}, z: {}):
     with R.dataflow():
         w = R.dequantize(q, s, z, axis={}, block_size={}, out_dtype="float32")
-        y = R.nn.relu(R.matmul(x, {}))
+        y = R.nn.relu(R.matmul({}, {}))
         R.output(y)
     return y
 )",
-        rows, depth, type(matrix(depth), dtype), type(parameters(), scale_dtype), type(parameters(), dtype),
-        is_transposed ? 1 : 0, block, is_transposed ? "R.permute_dims(w)" : "w");
+        rows, depth, x_dtype, type(matrix(depth), dtype), type(parameters(), scale_dtype),
+        type(parameters(), dtype_of_zeros()), is_transposed != shares_columns ? 1 : 0, block, real,
+        is_transposed ? "R.permute_dims(w)" : "w");
     Diagnostics diagnostics;
     IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
     INFO(text);
@@ -71,10 +83,9 @@ def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
     for_each_index(y.shape(), [&](const Shape& at) {
       double sum = 0;
       for (int64_t k = 0; k < depth; ++k) {
-        const Shape place = is_transposed ? Shape{at[1], k} : Shape{k, at[1]};
-        const Shape shared = is_transposed ? Shape{at[1], k / block} : Shape{k / block, at[1]};
-        sum +=
-            element(x, {at[0], k}) * (element(given[0], place) - element(given[2], shared)) * element(given[1], shared);
+        const Shape shared = block_of(k, at[1]);
+        const double number = element(given[0], place(k, at[1])) - element(given[2], shared);
+        sum += element(x, {at[0], k}) * number * element(given[1], shared);
       }
       count += element(y, at) != std::max(sum, 0.0);
     });
@@ -87,10 +98,9 @@ def main(x: R.Tensor(({}, {}), "float32"), q: {}, s: {}, z: {}):
     for_each_index(y.shape(), [&](const Shape& at) {
       double sum = 0;
       for (int64_t k = 0; k < depth; ++k) {
-        const Shape place = is_transposed ? Shape{at[1], k} : Shape{k, at[1]};
-        const Shape shared = is_transposed ? Shape{at[1], k / block} : Shape{k / block, at[1]};
-        sum +=
-            element(x, {at[0], k}) * (element(given[0], place) - element(given[2], shared)) * element(given[1], shared);
+        const Shape shared = block_of(k, at[1]);
+        const double number = element(given[0], place(k, at[1])) - element(given[2], shared);
+        sum += element(x, {at[0], k}) * number * element(given[1], shared);
       }
       worst = std::max(worst, std::abs(element(y, at) - std::max(sum, 0.0)));
       largest = std::max(largest, std::abs(sum));
@@ -110,7 +120,11 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
                QuantizedProduct{"float8_e5m2", 37, 40, 16, true},
                QuantizedProduct{"float4_e2m1fn", 64, 70, 32, true, "float8_e8m0fnu"},
                QuantizedProduct{"float4_e2m1fn", 48, 128, 16, false, "float8_e4m3fn"},
-               QuantizedProduct{"float4_e2m1fn", 70, 31, 70, true});
+               QuantizedProduct{"float4_e2m1fn", 70, 31, 70, true},
+               QuantizedProduct{"uint4", 64, 40, 32, true, "float32", false, "float32"},
+               QuantizedProduct{"int8", 50, 31, 50, false, "float32", false, "float16"},
+               QuantizedProduct{"int4", 40, 96, 32, false, "float32", true},
+               QuantizedProduct{"uint8", 33, 50, 16, true, "float32", true});
   CAPTURE(product.dtype, product.depth, product.width);
   // In the interpreter targets have the instructions that this machine may lack.
   for (auto [target, passes] : {std::pair("host", "default"),
@@ -278,12 +292,61 @@ TEST_CASE("matrices of few bits are stored in as few bits", "[passes]") {
   const auto product =
       GENERATE(QuantizedProduct{"uint4", 256, 256, 32, true}, QuantizedProduct{"int8", 256, 256, 256, false},
                QuantizedProduct{"uint2", 256, 256, 64, false}, QuantizedProduct{"float8_e4m3fn", 256, 256, 256, true},
-               QuantizedProduct{"float4_e2m1fn", 256, 256, 32, false, "float8_e8m0fnu"});
+               QuantizedProduct{"float4_e2m1fn", 256, 256, 32, false, "float8_e8m0fnu"},
+               QuantizedProduct{"uint4", 256, 256, 32, true, "float32", false, "float32"},
+               QuantizedProduct{"int4", 256, 256, 64, false, "float16", true});
   int64_t given = 0, stored = 0;
   for (const Tensor& tensor : product.operands()) given += tensor.bytes();
   const CompiledModule compiled = compile(product.module("\"m\""));
   for (const Tensor& constant : compiled.executable().constants) stored += constant.bytes();
   CHECK(stored <= given);  // scales that are float16 numbers may be stored as such
+}
+
+TEST_CASE("a filter of few bits becomes floats while compiling, not in each run", "[passes]") {
+  const char* text = R"(
+@R.function
+def main(x: R.Tensor((1, 64, 8, 8), "float32"), q: R.Tensor((64, 64, 3, 3), "int4"), s: R.Tensor((64,), "float32"), z: R.Tensor((), "int4")):
+    with R.dataflow():
+        y = R.nn.conv2d(x, R.dequantize(q, s, z, axis=0), padding=[1, 1, 1, 1])
+        R.output(y)
+    return y
+)";
+  const QuantizedProduct numbers{"int4", 64, 64 * 9, 64, false};
+  const Tensor q = numbers.operands()[0].reshaped(std::vector<int64_t>{64, 64, 3, 3}),
+               zero = Tensor::empty({}, q.dtype());
+  static_cast<uint8_t*>(zero.raw())[0] = 0;
+  Diagnostics diagnostics;
+  const CompiledModule compiled =
+      compile(with_constants(parse_module(text, "filter.py", op_table(), diagnostics), {q, values({64}), zero}));
+  for (const Tensor& constant : compiled.executable().constants) CHECK(!constant.dtype().is_packed());
+}
+
+TEST_CASE("bytes times numbers of few bits are sums of integers", "[passes]") {
+  const auto product =
+      GENERATE(QuantizedProduct{"uint4", 64, 40, 32, true}, QuantizedProduct{"int8", 70, 33, 16, false},
+               QuantizedProduct{"int4", 64, 31, 32, true, "float32", false, "float32"});
+  for (const char* bytes : {"uint8", "int8"}) {
+    for (int64_t rows : {1, 20}) {
+      CAPTURE(product.dtype, bytes, rows);
+      const double zero = *bytes == 'u' ? 130 : -3;
+      const std::string real =
+          fmt::format("R.dequantize(x, R.const(0.5, \"float32\"), R.const({}, \"{}\"))", zero, bytes);
+      CompileSettings settings;
+      settings.target = "cpu=icelake-server";
+      settings.interpret = InterpretOptions();
+      settings.passes = "simplify,kernels";
+      const IRModule module = product.module("\"m\"", bytes, real);
+      CHECK(print_module(run_pipeline(module, settings)).find("digit_sums") != std::string::npos);
+      Tensor x = Tensor::empty({rows, product.depth}, *parse_dtype(bytes)),
+             expected = Tensor::empty(x.shape(), kFloat32);
+      for (int64_t i = 0; i < x.size(); ++i) {
+        x.set_int(i, i * 37 % 256);
+        expected.set_double(i, (static_cast<double>(x.as_int(i)) - zero) / 2);
+      }
+      CHECK(product.worst_error(expected, Session(compile(module, settings).load()).run(std::vector<Tensor>{x}).at(0)) <
+            1e-6);
+    }
+  }
 }
 
 }  // namespace relaxc::test
