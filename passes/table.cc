@@ -19,6 +19,7 @@ namespace relaxc {
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
   X(lower_precision, "store what products read in 16 bits (--precision), and let them add up in float32")          \
+  X(split_weight_batches, "multiply each matrix of a constant batch of few bits by itself, so that it stays in them")  \
   X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")              \
   X(move_scales, "scale the left operands of products in place of the right ones, which lie where they are read")  \
   X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")     \
@@ -142,7 +143,8 @@ const std::vector<Pipeline>& pipelines() {
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
         "canonicalize", "fold_batch_norm", "fold_parameters", "apply_kernels", "decompose_rest", "integer_regions",
-        "lookup_tables", "fold_constants", "lower_precision", "pack_quantized", "move_scales", "thin_products", "choose_layouts", "remove_dead_code",
+        "lookup_tables", "split_weight_batches", "fold_constants", "lower_precision", "pack_quantized", "move_scales",
+        "thin_products", "choose_layouts", "remove_dead_code",
         "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // clang-format on
