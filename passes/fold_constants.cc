@@ -33,8 +33,14 @@ std::optional<int64_t> bytes_of(const Type& type) {
   return shape && dtype ? tensor_bytes(*shape, *dtype) : std::nullopt;
 }
 
+// Returns the bytes of a tensor, as if elements of less than a byte had one: a weight of int4 grows by as much as one
+// of int8.
+int64_t unpacked_bytes(const std::vector<int64_t>& shape, DType dtype) {
+  return dtype.is_packed() ? *element_count(shape) : *tensor_bytes(shape, dtype);
+}
 int64_t constant_bytes(const Expr& arg) {
-  if (const Constant* constant = arg.as<Constant>()) return constant->data.bytes();
+  if (const Constant* constant = arg.as<Constant>())
+    return unpacked_bytes(constant->data.shape(), constant->data.dtype());
   int64_t total = 0;
   if (const Tuple* items = arg.as<Tuple>()) {
     for (const Expr& item : items->items) total += constant_bytes(item);
@@ -67,7 +73,8 @@ class Folder final : public GraphRewriter {
     auto bytes = bytes_of(binding.value.type());
     if (!bytes || is_much_larger(*bytes, operand_bytes)) return std::nullopt;
     todo.push_back(binding);
-    computed_.emplace(binding.var.get(), *bytes);
+    computed_.emplace(binding.var.get(),
+                      unpacked_bytes(*constant_shape(binding.value.type()), *tensor_dtype(binding.value.type())));
     return std::nullopt;
   }
 

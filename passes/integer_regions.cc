@@ -130,8 +130,10 @@ class IntegerRegions final : public GraphRewriter {
     if (!call || tensor_dtype(value.type()) != kFloat32 || !known_shape(call->args[0].type())) return std::nullopt;
     const auto attrs = read_attrs<DequantizeAttrs>(call->attrs);
     const std::optional<DType> numbers = tensor_dtype(call->args[0].type());
-    // A product unpacks blocks, floats, and integers of fewer bits than a byte (pack_quantized).
-    if (attrs.block_size > 0 || !numbers || !numbers->is_integral() || numbers->is_packed()) return std::nullopt;
+    // A product unpacks blocks and floats of few bits (pack_quantized).
+    const bool are_integers =
+        numbers && numbers->is_integral() && tensor_dtype(call->args[2].type()).value_or(*numbers).is_integral();
+    if (attrs.block_size > 0 || !are_integers) return std::nullopt;
     const int64_t rank = known_rank(call->args[0].type()), axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
     return QuantizedValue{call->args[0], call->args[1], call->args[2], axis};
   }
@@ -208,7 +210,10 @@ class IntegerRegions final : public GraphRewriter {
     const std::optional<QuantizedValue> first = real_value(parts ? parts->items[0] : args[0]);
     const bool takes_largest = call.callee.as<OpRef>()->name == ops::kMaxPool2d;
     if (!first || (takes_largest && !is_plain_scale(*first->scale))) return std::nullopt;
-    if (call.callee.as<OpRef>()->name == ops::kPermuteDims) return permuted_numbers(call, *first, b);
+    if (call.callee.as<OpRef>()->name == ops::kPermuteDims) {
+      if (first->dtype().is_packed()) return std::nullopt;  // products read such a weight transposed
+      return permuted_numbers(call, *first, b);
+    }
     const bool is_resize = call.callee.as<OpRef>()->name == ops::kResize;
     if (!has_one_parameter(*first) || (is_resize && !takes_nearest(call.attrs))) return std::nullopt;
     if (parts) {
@@ -318,6 +323,7 @@ class IntegerRegions final : public GraphRewriter {
       x = whole_value(call.args[0]), w = whole_value(call.args[1]);
       if (!x || !w || tensor_dtype(binding.value.type()) != kInt32) return std::nullopt;
     }
+    if (gains_by_bytes(right, binding.value.type())) w = in_bytes(*w);
     if (!is_of_bytes(x->numbers.type()) || !is_of_bytes(w->numbers.type()) || !has_one_parameter(*x) ||
         !has_parameters_along(*w, right.output_axis))
       return std::nullopt;
@@ -340,6 +346,32 @@ class IntegerRegions final : public GraphRewriter {
     const Expr real = b.op("multiply", {b.op("astype", {sum}, DTypeAttrs{kFloat32}), scale});
     if (is_used_once(binding.var)) scaled_.insert_or_assign(real.get(), ScaledSums{sum, scale});
     return real;
+  }
+  // Returns whether a constant weight of 2 or 4 bits is worth a byte for each number: that of a convolution, and a
+  // matrix that many rows read. For fewer, reading it takes the time, and pack_quantized leaves it as it is.
+  static bool gains_by_bytes(const RightOperand& right, const Type& result) {
+    const std::vector<Expr>& dims = *known_shape(result);
+    Expr rows = int_imm(1);
+    for (const Expr& dim : std::span(dims).first(dims.empty() ? 0 : dims.size() - 1)) rows = rows * dim;
+    const std::optional<int64_t> known = as_int(simplify(rows));
+    return !right.is_matrix || (known && *known >= kFewestRowsToPack);
+  }
+  // Returns a constant of integers of less than a byte as bytes.
+  static QuantizedValue in_bytes(const QuantizedValue& value) {
+    const DType narrow = value.dtype(), wide = narrow.is_int() ? kInt8 : kUInt8;
+    auto widened = [&](const Expr& numbers) {
+      const Constant* given = numbers.as<Constant>();
+      if (!given || given->data.dtype() != narrow) return numbers;
+      Tensor bytes = Tensor::empty(given->data.shape(), wide);
+      for (int64_t i = 0; i < bytes.size(); ++i) bytes.set_int(i, given->data.as_int(i));
+      return constant(std::move(bytes), numbers.span());
+    };
+    QuantizedValue result = value;
+    if (!narrow.is_packed() || !value.numbers.is<Constant>() || (value.zero && !value.zero->is<Constant>()))
+      return result;
+    result.numbers = widened(value.numbers);
+    if (value.zero) result.zero = widened(*value.zero);
+    return result;
   }
   // Returns whether the product with a matrix that only the run knows is faster as integers: the matrix is packed for
   // the target's instructions first, which takes several rows.

@@ -164,9 +164,8 @@ Expr dequantize_linear(Node& n) {
                 DequantizeAttrs{n.axis(n.attr_int("axis", 1), n.rank(0)), dtype, block_size});
   }
   Expr x = n.tensor(0);
-  if (block_size == 0 && dtype == kFloat32 &&
-      (n.dtype(0).is_small_float() || n.dtype(0).is_packed() ||
-       (n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0)))))
+  const bool are_bytes = n.dtype(1) == kFloat32 && has_operator(n, n.tensor(1), n.dtype(0));
+  if (block_size == 0 && dtype == kFloat32 && (n.dtype(0).is_small_float() || n.dtype(0).is_packed() || are_bytes))
     return n.op("dequantize", {x, vector_parameter(n, 1), vector_zero_point(n, 2, n.dtype(0))},
                 DequantizeAttrs{n.attr_int("axis", 1), dtype});
   Expr scale = n.cast(parameter(n, 1), kFloat32);
