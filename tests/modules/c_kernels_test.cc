@@ -378,10 +378,10 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
   CHECK(missing().find("mine.o' " + problem) != std::string::npos);
   // Members of an archive are linked where something calls them.
   write(folder + "/used.c", "int unused(void); int more(const void* args) { return args ? unused() : 0; }");
-  const std::string member = folder + "/used.o", archive = folder + "/both.a";
+  const std::string member = folder + "/used.o", both = folder + "/both.a";
   REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", folder + "/used.c", "-o", member}, 60).exit_code == 0);
-  REQUIRE(run_program({"/usr/bin/ar", "rc", archive, object, member}, 60).exit_code == 0);
-  wrong.linked = {archive};
+  REQUIRE(run_program({"/usr/bin/ar", "rc", both, object, member}, 60).exit_code == 0);
+  wrong.linked = {both};
   const std::string of_archive = missing();
   INFO(of_archive);
   CHECK(of_archive.find("both.a(mine.o)' " + problem) != std::string::npos);

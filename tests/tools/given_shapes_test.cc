@@ -73,7 +73,8 @@ TEST_CASE("the values of dim are shapes of inputs, too", "[tools]") {
 TEST_CASE("a size of --dim that the only input does not have is no open shape", "[tools]") {
   test::Folder folder("given_shapes");
   OnnxModel model(18);
-  model.input("x", kFloat32, "batch,2").node("Relu", "x", "y").output("y");
+  model.input("x", kFloat32, "batch,2").node("Relu", "x", "y");
+  model.output("y");
   const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
   write_npy(folder.at("x.npy"), Tensor::of<float>({3, 2}, kFloat32, {1, 2, 3, 4, 5, 6}));
   for (const char* command : {"run", "bench"}) {
