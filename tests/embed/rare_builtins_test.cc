@@ -19,7 +19,7 @@ constexpr const char* kRight = "0 right\n4 vm.builtin.assert: assertion failed: 
 // A host in bin/ of a folder, which runs an artifact that calls vm.builtin.assert.
 class RareHost {
  public:
-  explicit RareHost(const std::string& flags) : folder_("rare") {
+  explicit RareHost(const std::string& flags) : folder_(fmt::format("rare_{}", count++)) {
     for (const char* part : {"bin", "lib"}) fs::create_directories(folder_.path / part);
     const std::string text = folder_.write("rare.py", R"(
 @R.function(pure=False)
@@ -51,6 +51,7 @@ def main(x: R.Tensor(("n",), "float32"), c: R.Tensor((), "bool")):
   }
 
  private:
+  inline static int count = 0;  // several hosts of a test have folders of their own
   test::Folder folder_;
 };
 
