@@ -14,6 +14,7 @@
 // Integer-Arithmetic-Only Inference" (2018), describes the arithmetic.
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/window.h"
@@ -65,7 +66,10 @@ struct ScaledSums {
 class IntegerRegions final : public GraphRewriter {
  public:
   IntegerRegions(const PassContext& context, const FunctionRef& function)
-      : GraphRewriter(context.ops), target_(context.target), activations_(activations_for_dots(context.target)) {
+      : GraphRewriter(context.ops),
+        target_(context.target),
+        activations_(activations_for_dots(context.target)),
+        is_body_(!function->attrs.has(attr_names::kGlobalSymbol)) {
     count_uses(function->body);
   }
 
@@ -210,8 +214,11 @@ class IntegerRegions final : public GraphRewriter {
     const std::optional<QuantizedValue> first = real_value(parts ? parts->items[0] : args[0]);
     const bool takes_largest = call.callee.as<OpRef>()->name == ops::kMaxPool2d;
     if (!first || (takes_largest && !is_plain_scale(*first->scale))) return std::nullopt;
+    // Recurrent weights, parts of which a loop reads, become floats: its kernels are joined around such a matrix.
+    const bool is_weight = first->numbers.is<Constant>();
+    if (is_weight && is_body_ && call.callee.as<OpRef>()->name == ops::kStridedSlice) return std::nullopt;
     if (call.callee.as<OpRef>()->name == ops::kPermuteDims) {
-      if (first->dtype().is_packed()) return std::nullopt;  // products read such a weight transposed
+      if (is_weight && first->dtype().is_packed()) return std::nullopt;  // products read it transposed
       return permuted_numbers(call, *first, b);
     }
     const bool is_resize = call.callee.as<OpRef>()->name == ops::kResize;
@@ -569,6 +576,7 @@ class IntegerRegions final : public GraphRewriter {
 
   const Target& target_;
   const std::optional<DType> activations_;              // the dtype of left operands for the target's instructions
+  const bool is_body_;                                  // of a loop: only functions of the module call it
   std::unordered_map<const NodeHeader*, Expr> values_;  // by variable
   std::unordered_map<const NodeHeader*, ScaledSums> scaled_;
   std::unordered_map<const NodeHeader*, Expr> other_sign_;            // the same numbers, 128 larger or smaller
