@@ -308,7 +308,7 @@ Expr tensor_scatter(Node& n) {
   row[axis] = updates[axis];
   Expr at = n.reshape(positions_from(n, int_imm(0), updates[axis]), row);
   if (n.has(2)) {
-    if (mode == "linear") require_each_at_least(n, n.tensor(2), 0, "the least of write_indices, at least 0");
+    if (mode == "linear") require_each_at_least(n, n.tensor(2), 0, "write_indices below 0");
     column[0] = n.dim(2, 0);
     at = n.add(at, n.reshape(n.cast(n.tensor(2), kInt64), column));
   }

@@ -53,9 +53,8 @@ class CachedAttention {
     total = n.has(at.total) ? n.scalar_int(at.total) : length;
     // A prompt begins at position 0, whatever its length without padding. Else the new rows are the last ones.
     Expr lengths = n.cast(n.reshape(n.tensor(at.lengths), {n.simplify(product(n.shape(at.lengths)))}), kInt64);
-    require_each_at_least(
-        n, lengths, 1 - at.short_by,
-        at.short_by > 0 ? "the least of seqlens_k, at least 0" : "the least of key_total_sequence_lengths, at least 1");
+    require_each_at_least(n, lengths, 1 - at.short_by,
+                          at.short_by > 0 ? "seqlens_k below 0" : "key_total_sequence_lengths below 1");
     Expr before = n.add(lengths, n.op("scalar_to_tensor", {n.simplify(int_imm(at.short_by) - length)}));
     Expr is_prompt = n.op("equal", {n.op("scalar_to_tensor", {total}), n.op("scalar_to_tensor", {length})});
     past = n.op("where", {is_prompt, n.scalar(0, kInt64), before});
