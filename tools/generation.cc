@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <ranges>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -81,6 +83,14 @@ int64_t token_of(std::string_view text, const char* where) {
   return *token;
 }
 
+// Returns the tokens between commas, none of which may be missing.
+std::vector<int64_t> tokens_in(std::string_view text, const char* where) {
+  std::vector<int64_t> tokens;
+  for (auto part : std::views::split(text, ','))
+    tokens.push_back(token_of(std::string_view(part.begin(), part.end()), where));
+  return tokens;
+}
+
 // Returns the prompts of a file: texts where there is a vocabulary, else numbers.
 std::vector<std::vector<int64_t>> read_prompts(const std::string& path, const std::optional<Vocabulary>& vocabulary) {
   std::ifstream file(path);
@@ -90,9 +100,7 @@ std::vector<std::vector<int64_t>> read_prompts(const std::string& path, const st
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty())
       fail({}, "{}:{}: a text begins with a token, and the line is empty", printable(path), prompts.size() + 1);
-    prompts.push_back(vocabulary ? vocabulary->encode(line) : map_each(parts_of(line, ','), [](std::string_view part) {
-      return token_of(part, "--prompts");
-    }));
+    prompts.push_back(vocabulary ? vocabulary->encode(line) : tokens_in(line, "--prompts"));
   }
   if (prompts.empty()) fail({}, "the file of prompts '{}' is empty", printable(path));
   return prompts;
@@ -102,11 +110,9 @@ std::vector<std::vector<int64_t>> prompts_of(const GenerationOptions& options,
                                              const std::optional<Vocabulary>& vocabulary) {
   if (!options.prompts.empty()) return read_prompts(options.prompts, vocabulary);
   if (!options.text.empty()) return {vocabulary->encode(options.text)};
-  // Not by CLI11's delimiter, which drops what is empty between two commas.
   std::vector<int64_t> tokens;
-  for (const std::string& text : options.prompt) {
-    for (std::string_view part : parts_of(text, ',')) tokens.push_back(token_of(part, "--tokens"));
-  }
+  for (const std::string& text : options.prompt)
+    std::ranges::copy(tokens_in(text, "--tokens"), std::back_inserter(tokens));
   if (tokens.empty())
     throw CLI::ValidationError(
         "a text begins with a token: --tokens 1,2,3, or --vocabulary FILE --text \"...\", or --prompts FILE");
