@@ -294,7 +294,7 @@ TEST_CASE("matrices of few bits are stored in as few bits", "[passes]") {
                QuantizedProduct{"uint2", 256, 256, 64, false}, QuantizedProduct{"float8_e4m3fn", 256, 256, 256, true},
                QuantizedProduct{"float4_e2m1fn", 256, 256, 32, false, "float8_e8m0fnu"},
                QuantizedProduct{"uint4", 256, 256, 32, true, "float32", false, "float32"},
-               QuantizedProduct{"int4", 256, 256, 64, false, "float16", true, "float16"});
+               QuantizedProduct{"int4", 256, 256, 16, false, "float16", true, "float16"});
   int64_t given = 0, stored = 0;
   for (const Tensor& tensor : product.operands()) given += tensor.bytes();
   const CompiledModule compiled = compile(product.module("\"m\""));
