@@ -25,15 +25,15 @@ namespace relaxc {
 // The matrix as such products read it, one stream of memory for each tile of columns.
 struct DigitOperand {
   int64_t depth, width;
-  int64_t bits;                     // of a number
-  int64_t lanes, vectors;           // of a tile of columns
-  int64_t chunk;                    // of the depth, that has one step
-  int64_t chunks_of_scale;          // that have one scale
-  int64_t digits;                   // of an activation
-  Expr words;                       // uint8 [tile, depth / (4 * numbers in a byte), vector, lane, 4]
-  Expr scales;                      // [tile, block, vector, lane], or one number
-  std::optional<Expr> zero_points;  // uint8 or floats [tile, block, vector, lane], or one number
-  int64_t zero_point = 0;           // is added to them, or is that of all where there are none
+  int64_t bits;                               // of a number
+  int64_t lanes, vectors;                     // of a tile of columns
+  int64_t chunk;                              // of the depth, that has one step
+  int64_t chunks_of_scale;                    // that have one scale
+  int64_t digits;                             // of an activation
+  Expr words;                                 // uint8 [tile, depth / (4 * numbers in a byte), vector, lane, 4]
+  Expr scales;                                // [tile, block, vector, lane], or one number
+  std::optional<Expr> zero_points;            // uint8 or floats [tile, block, vector, lane], or one number
+  int64_t zero_point = 0;                     // is added to them, or is that of all where there are none
   std::optional<Expr> numbers_of_codes = {};  // uint8 [16]: what the codes in the words stand for
 
   std::vector<Expr> tensors(const Expr& x) const;

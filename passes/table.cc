@@ -5,46 +5,46 @@
 namespace relaxc {
 
 // Passes over modules: passes/<name>.cc.
-#define RELAXC_MODULE_PASSES(X)                                                                                    \
-  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")        \
-  X(gradient, "add functions with gradients beside those that ask for them (require_grads)")                       \
-  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")             \
-  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")       \
-  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                  \
-  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")           \
-  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                         \
-  X(fold_known_values, "compute small tensors of integers over dims, such as shapes, and the dims that they give") \
-  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")         \
-  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")           \
-  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
-  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
-  X(lower_precision, "store what products read in 16 bits (--precision), and let them add up in float32")          \
-  X(split_weight_batches, "multiply each matrix of a constant batch of few bits by itself, so that it stays in them")  \
-  X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")              \
-  X(move_scales, "scale the left operands of products in place of the right ones, which lie where they are read")  \
-  X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")     \
-  X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")         \
-  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
-  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")       \
-  X(fold_constants, "compute what depends on constants only")                                                      \
-  X(fold_parameters, "do that, but leave weights in 8 bits for what computes with them")                           \
-  X(expand_quantization, "write quantize and dequantize as arithmetic, of which backends know patterns")           \
-  X(integer_regions, "compute with the integers of quantized values where that is exact")                          \
-  X(lookup_tables, "take bytes that depend on one byte from a table of all results where that is faster")          \
-  X(merge_common_subexpressions, "compute equal pure values once")                                                 \
-  X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \
-  X(legalize, "turn each operator into a call_tir of its tensor program")                                          \
-  X(compose, "make one tensor program of each Primitive function that a rule names or a pattern found")            \
-  X(fuse_attention, "make one tensor program of two products, the softmax between them and what is around that")   \
-  X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")     \
-  X(find_views, "turn kernels that copy memory as it lies into views, or into joins of what other kernels write")  \
-  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")            \
-  X(merge_kernels, "keep one of several equal tensor programs")                                                    \
-  X(note_constants, "note which operands of products are constant in all calls, for built-in rules")               \
-  X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")             \
-  X(fuse_loops, "make one tensor program of each loop whose iterations do nothing but call tensor programs")       \
-  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                \
-  X(place_parts, "allocate joined tensors as a whole, and let kernels write the parts in place")                   \
+#define RELAXC_MODULE_PASSES(X)                                                                                       \
+  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")           \
+  X(gradient, "add functions with gradients beside those that ask for them (require_grads)")                          \
+  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")                \
+  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")          \
+  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                     \
+  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")              \
+  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                            \
+  X(fold_known_values, "compute small tensors of integers over dims, such as shapes, and the dims that they give")    \
+  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")            \
+  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")              \
+  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")                \
+  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")      \
+  X(lower_precision, "store what products read in 16 bits (--precision), and let them add up in float32")             \
+  X(split_weight_batches, "multiply each matrix of a constant batch of few bits by itself, so that it stays in them") \
+  X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")                 \
+  X(move_scales, "scale the left operands of products in place of the right ones, which lie where they are read")     \
+  X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")        \
+  X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")            \
+  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")          \
+  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")          \
+  X(fold_constants, "compute what depends on constants only")                                                         \
+  X(fold_parameters, "do that, but leave weights in 8 bits for what computes with them")                              \
+  X(expand_quantization, "write quantize and dequantize as arithmetic, of which backends know patterns")              \
+  X(integer_regions, "compute with the integers of quantized values where that is exact")                             \
+  X(lookup_tables, "take bytes that depend on one byte from a table of all results where that is faster")             \
+  X(merge_common_subexpressions, "compute equal pure values once")                                                    \
+  X(remove_dead_code, "drop bindings and functions that nothing uses")                                                \
+  X(legalize, "turn each operator into a call_tir of its tensor program")                                             \
+  X(compose, "make one tensor program of each Primitive function that a rule names or a pattern found")               \
+  X(fuse_attention, "make one tensor program of two products, the softmax between them and what is around that")      \
+  X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")        \
+  X(find_views, "turn kernels that copy memory as it lies into views, or into joins of what other kernels write")     \
+  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")               \
+  X(merge_kernels, "keep one of several equal tensor programs")                                                       \
+  X(note_constants, "note which operands of products are constant in all calls, for built-in rules")                  \
+  X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")                \
+  X(fuse_loops, "make one tensor program of each loop whose iterations do nothing but call tensor programs")          \
+  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                   \
+  X(place_parts, "allocate joined tensors as a whole, and let kernels write the parts in place")                      \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
 // Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.

@@ -74,8 +74,9 @@ Expr lowest(DType dtype);   // -inf for floats
 Expr highest(DType dtype);  // inf for floats
 inline Expr zero(DType dtype) { return scalar_imm(0, dtype); }
 inline Expr one(DType dtype) { return scalar_imm(1, dtype); }
-// Returns e^x for a softmax, where x is the distance from a row's largest element: 0 for x below `least`. Processors take
-// a hundred cycles for a vector with a number too small to be normal, and the row's sum, at least 1, does not see it.
+// Returns e^x for a softmax, where x is the distance from a row's largest element: 0 for x below `least`. Processors
+// take a hundred cycles for a vector with a number too small to be normal, and the row's sum, at least 1, does not see
+// it.
 Expr power_in_softmax(const Expr& x, double least);
 // Returns a limit just above the least x whose e^x is a normal number of the dtype.
 double least_normal_power(DType dtype);
