@@ -174,14 +174,37 @@ std::optional<std::vector<std::string>> files_beside_text(const std::string& tex
   return files;
 }
 
-// The lines that a compilation printed, to be printed again where its artifact is used.
-struct Said {
-  std::mutex mutex;
-  std::vector<std::string> lines;
-  void add(const std::string& text) {
-    std::lock_guard lock(mutex);
-    for (std::string_view line : parts_of(text, '\n')) lines.emplace_back(line);
+// The notes and warnings of a compilation, to be said again where its artifact is used: lines of a file, which begin
+// with a word that tells what they are.
+class Said {
+ public:
+  void note(const std::string& text) { add(kNote, text); }
+  void warn(const std::string& text) { add(kWarning, text); }
+  const std::string& lines() const { return lines_; }
+
+  // Says what is among the lines of a file.
+  static void repeat(const std::vector<std::string>& lines, const ArtifactCache& cache) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const bool is_warning = lines[i].starts_with(kWarning);
+      if (!is_warning && !lines[i].starts_with(kNote)) continue;
+      std::string text = lines[i].substr(std::strlen(is_warning ? kWarning : kNote));
+      for (; i + 1 < lines.size() && lines[i + 1].starts_with(kMore); ++i)
+        text += "\n" + lines[i + 1].substr(std::strlen(kMore));
+      if (const auto& say = is_warning ? cache.warn : cache.note) say(text);
+    }
   }
+
+ private:
+  static constexpr const char *kNote = "said ", *kWarning = "warned ", *kMore = "more ";
+  void add(const char* kind, const std::string& text) {
+    std::lock_guard lock(mutex_);
+    for (std::string_view line : parts_of(text, '\n')) {
+      lines_ += fmt::format("{}{}\n", kind, line);
+      kind = kMore;
+    }
+  }
+  std::mutex mutex_;
+  std::string lines_;
 };
 
 // Returns whether this is a name of a file that the cache writes.
@@ -196,12 +219,12 @@ bool has_name_of_cache(const fs::path& path) {
 CompileSettings listening(const CompileSettings& settings, const std::shared_ptr<Said>& said) {
   CompileSettings result = settings;
   result.warn = [said, warn = settings.warn](const Diagnostic& warning) {
-    said->add(to_string(warning));
+    said->warn(to_string(warning));
     if (warn) warn(warning);
   };
   if (settings.report) {
     result.report = [said, report = settings.report](const std::string& line) {
-      said->add(line);
+      said->note(line);
       report(line);
     };
   }
@@ -211,20 +234,21 @@ CompileSettings listening(const CompileSettings& settings, const std::shared_ptr
 // Says once that the cache cannot be written, which may show at its first file or at its last one.
 class WriteWarning {
  public:
-  explicit WriteWarning(const ArtifactCache& cache) : note_(cache.note), folder_(cache.folder) {}
+  explicit WriteWarning(const ArtifactCache& cache) : warn_(cache.warn), folder_(cache.folder) {}
   void say(const std::string& why) {
     std::call_once(said_, [&] {
-      if (!note_) return;
+      if (!warn_) return;
       // Room helps only in a folder that can be a cache.
-      const char* room = why_nothing_is_cached(folder_).empty() ? "make room there (relaxc cache clear), or " : "";
-      note_(fmt::format(
+      const bool is_cache = fs::exists(folder_) && why_nothing_is_cached(folder_).empty();
+      const char* room = is_cache ? "make room there (relaxc cache clear), or " : "";
+      warn_(fmt::format(
           "warning: nothing more is kept in the cache '{}': {}; {}name another folder (--cache DIR, RELAXC_CACHE)",
           folder_, why, room));
     });
   }
 
  private:
-  const std::function<void(const std::string&)> note_;
+  const std::function<void(const std::string&)> warn_;
   const std::string folder_;
   std::once_flag said_;
 };
@@ -262,18 +286,15 @@ class Entry {
 
   // Returns the program where it is there, after telling what its compilation said.
   std::optional<Program> load(const LoadOptions& options) {
-    if (key_.empty() || !codegen::is_cached_file(artifact())) return std::nullopt;
+    if (key_.empty() || !codegen::is_cached_file(artifact()) || !is_private()) return std::nullopt;
     try {
-      codegen::check_private_folder(cache_.folder);
       Program program = Program::load(artifact(), options);
       program.check_weights();
       const std::string* key = find_value(program.executable().metadata, std::string(kKeyOfCache));
       const auto info = read_lines(at(key_, "info"));
       if (!key || *key != key_ || !info) fail({}, "'{}' is not what the cache wrote there", artifact());
       utimensat(AT_FDCWD, at(key_, "info").c_str(), nullptr, 0);  // not the artifact's, which would count as a change
-      for (const std::string& line : *info) {
-        if (line.starts_with(kSaid)) note(line.substr(std::strlen(kSaid)));
-      }
+      Said::repeat(*info, cache_);
       return program;
     } catch (const CompileError& error) {
       note_unused(error.diagnostics().front().message);
@@ -298,7 +319,7 @@ class Entry {
       module.set_metadata(kKeyOfCache, key_);
       std::string info = fmt::format("model {}\ntarget {}\n",
                                      printable(fs::absolute(path_).string(), std::string::npos), module.target().cpu);
-      for (const std::string& line : said.lines) info += kSaid + line + "\n";
+      info += said.lines();
       vm::write_file(at(key_, "info"), info);
       module.write(artifact());
       vm::write_file(at(model_key_, "files"), joined(*others, "\n"));
@@ -314,7 +335,17 @@ class Entry {
   }
 
  private:
-  static constexpr const char* kSaid = "said ";
+  // Returns whether nobody else may write to the folder, of which a warning tells.
+  bool is_private() {
+    try {
+      codegen::check_private_folder(cache_.folder);
+      return true;
+    } catch (const RuntimeError& error) {
+      why_unused_ = error.what();
+      warning_->say(error.what());
+      return false;
+    }
+  }
   std::string at(const std::string& key, const char* suffix) const {
     return fmt::format("{}/{}.{}", cache_.folder, key, suffix);
   }

@@ -26,6 +26,9 @@ struct ArtifactCache {
   std::vector<std::string> rule_files = {};
   // Is called with lines for a person: what the compilation of a cached artifact said, and why one is not used or kept.
   std::function<void(const std::string&)> note = nullptr;
+  // Is called with warnings as to_string(Diagnostic) gives them: those of that compilation, and that the folder cannot
+  // be written to.
+  std::function<void(const std::string&)> warn = nullptr;
   // Is called with lines about what is as usual: how many programs and kernels were found.
   std::function<void(const std::string&)> detail = nullptr;
 };

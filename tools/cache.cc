@@ -89,7 +89,7 @@ ArtifactCache CacheOptions::get(const CompilerOptions& compiler, const std::stri
     }
     for (const char* name : {kTuningRecords, kWorkloads}) cache.rule_files.push_back(file + "/" + name);
   }
-  cache.note = [](const std::string& line) { print_note("{}\n", line); };
+  cache.note = cache.warn = [](const std::string& line) { print_note("{}\n", line); };
   cache.detail = [](const std::string& line) { print_detail("{}\n", line); };
   return cache;
 }
