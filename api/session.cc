@@ -212,8 +212,14 @@ namespace {
 
 const char* text_of(const char* function) { return function ? function : ""; }
 
-void take(const DLTensor* tensors, int32_t count, const char* what, std::vector<Form>& last,
-          std::vector<relaxc::Tensor>& taken) {
+// Returns "input 0 (counted from 0) 'x'".
+std::string place_of(const char* what, size_t number, const std::vector<relaxc::vm::ValueInfo>& infos) {
+  const std::string name = number < infos.size() ? relaxc::formatted(" '{}'", infos[number].name) : "";
+  return relaxc::formatted("{} {} (counted from 0){}", what, number, name);
+}
+
+void take(const DLTensor* tensors, int32_t count, const char* what, const std::vector<relaxc::vm::ValueInfo>& infos,
+          std::vector<Form>& last, std::vector<relaxc::Tensor>& taken) {
   check_count(count, tensors, what);
   const auto size = static_cast<size_t>(count);
   if (last.size() < size) last.resize(size);
@@ -221,7 +227,9 @@ void take(const DLTensor* tensors, int32_t count, const char* what, std::vector<
   try {
     for (; i < size; ++i) taken.push_back(tensor_of(tensors[i], "it", last[i]));
   } catch (const UsageError& error) {  // a name for each tensor would cost every run
-    fail_usage("{} {} (counted from 0): {}", what, i, error.what());
+    fail_usage("{}: {}", place_of(what, i, infos), error.what());
+  } catch (const relaxc::RuntimeError& error) {
+    relaxc::throw_runtime_error("{}: {}", place_of(what, i, infos), error.what());
   }
 }
 
@@ -264,7 +272,7 @@ void check_caches_are_lent(const relaxc_session& session, const relaxc::vm::Func
 void take_inputs(relaxc_session& session, const relaxc::vm::Function& function, const DLTensor* inputs,
                  int32_t num_inputs) {
   check_ranks(inputs, function.inputs);
-  take(inputs, num_inputs, "input", session.input_forms, session.inputs);
+  take(inputs, num_inputs, "input", function.inputs, session.input_forms, session.inputs);
   check_caches_are_lent(session, function, [&](size_t i) { return session.inputs[i].owner() != nullptr; });
 }
 
@@ -284,8 +292,9 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
   return call([&] {
     relaxc_session::Scope scope(given(session, "session"));
     check_count(num_inputs, inputs, "inputs");
-    take_inputs(*session, function_for(*session, function, num_inputs, num_outputs), inputs, num_inputs);
-    take(outputs, num_outputs, "output", session->output_forms, session->outputs);
+    const relaxc::vm::Function& called = function_for(*session, function, num_inputs, num_outputs);
+    take_inputs(*session, called, inputs, num_inputs);
+    take(outputs, num_outputs, "output", called.outputs, session->output_forms, session->outputs);
     session->session.run_into(session->inputs, session->outputs, text_of(function));
     for (int32_t i = 0; i < num_outputs; ++i) {
       const relaxc::Tensor& result = session->outputs[static_cast<size_t>(i)];
