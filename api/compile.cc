@@ -143,8 +143,8 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
   if (!std::isfinite(options.winograd_error))
     fail_usage("winograd_error is {}, expected a finite number", options.winograd_error);
-  if (options.opt_level < 0 || options.opt_level > 3)
-    fail_usage("opt_level is {}, expected 1 to 3, or 0 for the default", options.opt_level);
+  if (options.opt_level < -1 || options.opt_level > 3)
+    fail_usage("opt_level is {}, expected 1 to 3, 0 for the default, or -1 for level 0", options.opt_level);
   return options;
 }
 

@@ -25,6 +25,8 @@ namespace {
 const char* text_of(const char* given, const char* otherwise) { return given ? given : otherwise; }
 
 void log_to(const relaxc_compile_options& options, relaxc_log_level level, std::string line) {
+  constexpr std::string_view kWarning = "warning: ";  // which the level says
+  if (level == RELAXC_LOG_WARNING && line.starts_with(kWarning)) line.erase(0, kWarning.size());
   while (line.ends_with('\n')) line.pop_back();
   if (options.log) options.log(options.user, level, line.c_str());
 }
@@ -45,7 +47,7 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   for (int32_t i = 0; i < options.num_ranges; ++i)
     settings.dim_ranges[options.range_names[i]] = {options.range_least[i], options.range_most[i]};
   settings.jobs = options.num_threads;
-  if (options.opt_level) settings.opt_level = options.opt_level;
+  if (options.opt_level) settings.opt_level = std::max(options.opt_level, 0);
   settings.caches.by_name = options.in_place != 0;
   if (options.winograd_error != 0) settings.winograd_error = std::max(options.winograd_error, 0.0);
   settings.precision = precision_of(text_of(options.precision, "fp32"));
@@ -112,6 +114,7 @@ void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& r
     ArtifactCache cache{.folder = request.options.cache ? request.options.cache : default_cache_folder()};
     for (int32_t i = 0; i < request.options.num_kernels; ++i) cache.rule_files.emplace_back(request.options.kernels[i]);
     cache.note = [&](const std::string& line) { log_to(request.options, RELAXC_LOG_NOTE, line); };
+    cache.warn = [&](const std::string& line) { log_to(request.options, RELAXC_LOG_WARNING, line); };
     const std::string artifact = cache.folder.empty() ? "" : load_cached(request.path, settings, cache).artifact;
     if (!artifact.empty()) return reply.cached(reply.user, artifact.c_str());
   }

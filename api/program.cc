@@ -226,6 +226,12 @@ relaxc_status relaxc_cache(const relaxc_program* program, const char* function, 
   });
 }
 
+const char* relaxc_program_note_key(const relaxc_program* program, int32_t index) {
+  if (program == nullptr || index < 0) return nullptr;
+  const auto& notes = program->program.executable().metadata;
+  if (index >= std::ssize(notes)) return nullptr;
+  return std::next(notes.begin(), index)->first.c_str();
+}
 const char* relaxc_program_note(const relaxc_program* program, const char* key) {
   if (program == nullptr || key == nullptr) return nullptr;
   const auto& notes = program->program.executable().metadata;

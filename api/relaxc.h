@@ -160,6 +160,8 @@ RELAXC_API relaxc_status relaxc_cache(const relaxc_program* program, const char*
                                       relaxc_cache_info* info);
 /* Returns what the artifact notes under a key, such as "cpu_features"; NULL where it notes nothing. */
 RELAXC_API const char* relaxc_program_note(const relaxc_program* program, const char* key);
+/* Returns the key of a note by its index, from 0, in alphabetical order; NULL behind the last one. */
+RELAXC_API const char* relaxc_program_note_key(const relaxc_program* program, int32_t index);
 
 /* ---- Sessions: the state of one caller */
 
@@ -304,7 +306,7 @@ typedef struct relaxc_compile_options {
   const char* const* kernels; /* files of kernels and of schedules, libraries of C kernels (docs/own-kernels.md) */
   int32_t num_kernels;
   int32_t num_threads;   /* that compile; 0: all cores */
-  int32_t opt_level;     /* 1 to 3, of machine code; 0: the default, 2 */
+  int32_t opt_level;     /* 1 to 3, of machine code; 0: the default, 2; -1: level 0 */
   double winograd_error; /* the most error of Winograd's algorithm, as a multiple of that of direct sums: 0 is the
                             default, 2; negative: all convolutions are direct */
   const char* cache;     /* of relaxc_compile: the folder that keeps compiled models; NULL: that of the command line

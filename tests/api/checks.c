@@ -55,6 +55,10 @@ static void check_declarations(void) {
   EXPECT(relaxc_input(program, NULL, 2) == NULL && MESSAGE_HAS("input 2 does not exist: there are 2"));
   EXPECT(relaxc_num_inputs(program, "other") == -1 && MESSAGE_HAS("function 'other' does not exist"));
   EXPECT(relaxc_program_note(program, "no such key") == NULL);
+  int32_t notes = 0;
+  while (relaxc_program_note_key(program, notes)) ++notes;
+  EXPECT(notes > 0 && relaxc_program_note(program, relaxc_program_note_key(program, notes - 1)) != NULL);
+  EXPECT(relaxc_program_note_key(program, -1) == NULL && relaxc_program_note_key(NULL, 0) == NULL);
   relaxc_program_release(program);
 }
 
@@ -173,9 +177,11 @@ static void check_errors(void) {
   EXPECT(relaxc_run_into(NULL, NULL, &y, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("session is a null pointer"));
   x.shape = negative;
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) != RELAXC_OK);
+  EXPECT(MESSAGE_HAS("input 0 (counted from 0) 'x': dim 0 of a tensor is -"));
   x.shape = fitting;
   x.dtype.bits = 33;
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) != RELAXC_OK && MESSAGE_HAS("bits 33"));
+  EXPECT(MESSAGE_HAS("input 0 (counted from 0) 'x': "));
   x.dtype.bits = 64;
   x.shape = fitting;
   x.data = NULL;
@@ -183,7 +189,7 @@ static void check_errors(void) {
   x = floats(in, 2, fitting);
   x.device.device_type = kDLCUDA;
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_USAGE && MESSAGE_HAS("device type 2"));
-  EXPECT(MESSAGE_HAS("input 0 (counted from 0): it is on device type"));
+  EXPECT(MESSAGE_HAS("input 0 (counted from 0) 'x': it is on device type"));
   DLManagedTensor* results[2] = {&(DLManagedTensor){.deleter = NULL}, NULL};
   EXPECT(relaxc_run(session, NULL, &y, 1, results, 2) == RELAXC_USAGE && results[0] == NULL);
   relaxc_session_release(session);
@@ -211,6 +217,9 @@ static void check_errors(void) {
   options = (relaxc_compile_options){.size = sizeof options, .num_dims = 1};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   EXPECT(MESSAGE_HAS("dim_names: there are 1, at a null pointer"));
+  options = (relaxc_compile_options){.size = sizeof options, .opt_level = -1};  /* level 0 */
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_OK);
+  relaxc_program_release(none);
   options = (relaxc_compile_options){.size = sizeof options, .opt_level = 9};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   options = (relaxc_compile_options){.size = sizeof options, .winograd_error = NAN};

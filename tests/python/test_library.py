@@ -2,6 +2,8 @@
 import ctypes
 import os
 import re
+import subprocess
+import sys
 import unittest
 
 from relaxc import _library
@@ -17,6 +19,12 @@ class Declarations(unittest.TestCase):
             struct = getattr(_library, "".join(word.capitalize() for word in name.split("_")))
             last = getattr(struct, struct._fields_[-1][0])
             self.assertEqual(f"{ctypes.sizeof(struct)},{last.offset}", layout, name)
+
+    def test_another_library_is_an_import_error(self):
+        code = f"import sys; sys.path.insert(0, {str(ROOT / 'api/python')!r}); import relaxc"
+        environment = {**os.environ, "RELAXC_LIBRARY": "/lib/x86_64-linux-gnu/libm.so.6"}
+        result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        self.assertRegex(result.stderr, "ImportError: .*libm.so.6.*RELAXC_LIBRARY")
 
     def test_functions(self):
         header = (ROOT / "api/relaxc.h").read_text()

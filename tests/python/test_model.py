@@ -136,6 +136,18 @@ class Calls(unittest.TestCase):
             with self.assertRaisesRegex(relaxc.UsageError, "input 'image'"):
                 model(wrong)
 
+    def test_notes(self):
+        notes = relaxc.compile(DIGITS, precision="bf16").notes
+        self.assertEqual((notes["made.from"], notes["made.precision"]), ("digits.onnx", "bf16"))
+        self.assertEqual(relaxc.compile(DIGITS).note("made.opt_level"), "2")
+
+    def test_run_says_how_arrays_are_given(self):
+        for wrong in (self.x, [self.x], 3):
+            with self.assertRaisesRegex(relaxc.UsageError, r"call model.run\(x=..., y=...\), or model\(x, y\)"):
+                self.add.run(wrong)
+        with self.assertRaisesRegex(relaxc.UsageError, "runs is 'a', expected a whole number from 1"):
+            self.add.profile(self.x, self.x, runs="a")
+
     def test_no_copies(self):
         x = np.ones(1 << 20, np.float32)
         self.add(x, x)
@@ -176,6 +188,11 @@ class Calls(unittest.TestCase):
 
     def test_out_for_two_outputs(self):
         model = relaxc.Module.from_text(module('x: R.Tensor(("n",), "float32")', "", "(R.add(x, x), R.negative(x))")).compile()
+        results = model(self.x)
+        self.assertEqual(results.keys(), results.names)
+        for by_name in (dict(results), results._asdict()):
+            self.assertEqual(list(by_name), list(results.names))
+            self.check(by_name[results.names[1]], -self.x)
         twice, negated = np.zeros(6, np.float32), np.zeros(6, np.float32)
         model(self.x, out=(twice, negated))
         self.check(twice, 2 * self.x)

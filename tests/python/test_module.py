@@ -52,10 +52,17 @@ class Modules(unittest.TestCase):
             relaxc.compile("none.onnx")
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, target="no-such-target")
-        for wrong in ({"opt_level": 7}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")},
+        for wrong in ({"opt_level": 7}, {"threads": 5000}, {"threads": "two"}, {"memory_limit": 0.5}, {"jobs": "a"},
+                      {"opt_level": "1"}, {"winograd_error": "1"}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")},
                       {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
             with self.assertRaisesRegex(relaxc.UsageError, next(iter(wrong))):
                 relaxc.compile(DIGITS, **wrong)
+        with self.assertRaisesRegex(relaxc.UsageError, "dim 'batch' is '4', expected a whole number"):
+            relaxc.compile(DIGITS, dims={"batch": "4"})
+        with self.assertRaisesRegex(relaxc.UsageError, "the model is Network, expected a path, .*torch.onnx.export"):
+            relaxc.compile(type("Network", (), {"state_dict": dict})())
+        with self.assertRaisesRegex(relaxc.CompileError, "^the model"):
+            relaxc.compile(b"no model")
         with self.assertRaisesRegex(relaxc.UsageError, "zero character"):
             relaxc.compile(f"{DIGITS}\0b")
         for text in ("a(", "def main(x:\n  return", "x = (1,"):
@@ -69,6 +76,28 @@ class Modules(unittest.TestCase):
         np.testing.assert_allclose(model(x), relaxc.compile(DIGITS)(x), rtol=1e-4, atol=1e-6)
         with self.assertRaises(relaxc.Error):
             relaxc.compile(DIGITS, kernels=["none.py"])
+
+    def test_the_level_of_machine_code(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [f"{folder}/{level}.so" for level in (0, 2, None)]
+            for level, file in zip((0, 2, None), files):
+                relaxc.compile_to_file(DIGITS, file, opt_level=level)
+            unoptimized, stated, default = (pathlib.Path(file).read_bytes() for file in files)
+        self.assertEqual(stated, default)
+        self.assertNotEqual(unoptimized, default)
+
+    def test_files_that_cannot_be_written(self):
+        model = relaxc.compile(DIGITS)
+        for write in (model.save, lambda path: relaxc.compile_to_file(DIGITS, path)):
+            for path in ("/proc/none/model.so", "/"):
+                with self.assertRaisesRegex(OSError, "cannot write '/"):
+                    write(path)
+
+    def test_messages_name_options_of_python(self):
+        text = module('x: R.Tensor((2,), "float32")', "", 'R.call_dps_packed("nowhere", (x,), R.Tensor((2,), "float32"))')
+        with self.assertRaisesRegex(relaxc.Error, r"kernels=\[LIBRARY.so\]") as caught:
+            relaxc.Module.from_text(text).compile()(np.zeros(2, np.float32))
+        self.assertNotIn("--kernels", str(caught.exception))
 
     def test_precision(self):
         x = np.load(DIGITS.parent / "samples.npy")
@@ -132,6 +161,15 @@ def main(x: R.Tensor(("length", 2), "float32"), past: R.Tensor(("tokens", 2), "f
             for _ in range(2):
                 relaxc.compile(DIGITS, cache=folder, log=heard.append)
             self.assertEqual(len(list(pathlib.Path(folder).rglob("*.so"))), 1)
+
+    def test_a_cache_that_cannot_be_used_gets_one_warning_at_the_call(self):
+        with warnings.catch_warnings(record=True) as caught, tempfile.NamedTemporaryFile() as file:
+            warnings.simplefilter("always")
+            relaxc.compile(DIGITS, cache=f"{file.name}/below")
+        (warning,) = caught
+        self.assertIs(warning.category, relaxc.RelaxcWarning)
+        self.assertEqual(warning.filename, __file__)
+        self.assertRegex(str(warning.message), "^nothing more is kept in the cache")
 
     def test_progress(self):
         seen = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ._compile import RelaxcWarning
 from ._library import lib as _lib
 from .errors import (Cancelled, CompileError, Error, ErrorPlace, InternalError, OutOfMemoryError, RunError,
-                     UnsupportedError, UsageError)
+                     UnsupportedError, UsageError, WriteError)
 from .info import CacheInfo, ValueInfo
 from .model import Model, Results, load
 from .module import Module, compile, compile_to_file
@@ -21,4 +21,4 @@ from .progress import Progress
 __version__: str = _lib.version().decode()
 __all__ = ["CacheInfo", "Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall", "Model",
            "Module", "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError",
-           "UnsupportedError", "UsageError", "ValueInfo", "compile", "compile_to_file", "load"]
+           "UnsupportedError", "UsageError", "ValueInfo", "WriteError", "compile", "compile_to_file", "load"]

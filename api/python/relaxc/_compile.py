@@ -5,13 +5,14 @@ import ctypes as c
 import math
 import operator
 import os
+import sys
 import warnings
 from threading import get_ident
 from typing import Any, Callable, Mapping, Sequence, Union
 
 from . import _interrupt, _library
-from ._library import ANY_SIZE, encoded, lib, text
-from .errors import UsageError, check
+from ._library import ANY_SIZE, MOST_THREADS, encoded, lib, text
+from .errors import UsageError, check, in_python
 from .progress import Progress, reporter
 
 Path = Union[str, "os.PathLike[str]"]
@@ -20,6 +21,31 @@ Ranges = Mapping[str, "tuple[int | None, int | None]"]  # of dims, by name
 
 class RelaxcWarning(UserWarning):
     """A warning of the compiler."""
+
+
+def _frames_of_package() -> int:
+    """Returns the stack level, as warnings.warn takes it, of the caller of the package for whom calls this."""
+    package, level, frame = os.path.dirname(__file__), 1, sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def whole(option: str, value: Any, least: int, most: int | None, expected: str) -> int:
+    """Returns an option that is a whole number in a range; `expected` says which in words."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least or (most is not None and number > most):
+        raise UsageError(f"{option} is {value!r}, expected {expected}")
+    return number
+
+
+def check_session(threads: Any, memory_limit: Any) -> None:
+    """Refuses options of sessions, which a model makes only when it is called."""
+    whole("threads", threads, 0, MOST_THREADS, f"0 (all cores) to {MOST_THREADS}")
+    whole("memory_limit", memory_limit, 0, 2**63 - 1, "a number of bytes, or 0 (the default)")
 
 
 def _range(name: str, ends: tuple[int | None, int | None]) -> tuple[int, int]:
@@ -39,16 +65,16 @@ class Options:
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
                  dims: Mapping[str, int] | None = None,
                  dim_ranges: Ranges | None = None,
-                 kernels: Path | Sequence[Path] = (), jobs: int = 0, opt_level: int = 0, winograd_error: float = 2,
+                 kernels: Path | Sequence[Path] = (), jobs: int = 0,
+                 opt_level: int | None = None, winograd_error: float = 2,
                  precision: str | None = None, in_place: bool = False, cache: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
-        if jobs < 0:
-            raise UsageError(f"jobs is {jobs}, expected 0 (all cores) or more")
-        if not 0 <= opt_level <= 3:
-            raise UsageError(f"opt_level is {opt_level}, expected 0 to 3")
-        if not 0 <= winograd_error < math.inf:
-            raise UsageError(f"winograd_error is {winograd_error}, expected a finite number from 0")
+        jobs = whole("jobs", jobs, 0, 2**31 - 1, "0 (all cores) or more")
+        if opt_level is not None:
+            opt_level = whole("opt_level", opt_level, 0, 3, "0 to 3, or None for the default, 2")
+        if not isinstance(winograd_error, (int, float)) or not 0 <= winograd_error < math.inf:
+            raise UsageError(f"winograd_error is {winograd_error!r}, expected a finite number from 0")
         if log is not None and not callable(log):
             raise UsageError(f"log is {log!r}, expected a function of one str")
         if not callable(progress) and progress not in (True, False):
@@ -60,10 +86,8 @@ class Options:
         for name in set(dims or ()) & set(dim_ranges or ()):
             raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
         files = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
-        sizes = {name: operator.index(size) for name, size in (dims or {}).items()}
-        for name, size in sizes.items():
-            if not 0 <= size < 2**63:
-                raise UsageError(f"dim {name!r} is {size}, expected a number from 0 to 2**63 - 1")
+        sizes = {name: whole(f"dim {name!r}", size, 0, 2**63 - 1, "a whole number from 0 to 2**63 - 1")
+                 for name, size in (dims or {}).items()}
         ranges = {name: _range(name, ends) for name, ends in (dim_ranges or {}).items()}
         self._cancelled = c.c_int32(0)
         self._log, self._messages = log, []  # type: ignore[var-annotated]
@@ -82,7 +106,8 @@ class Options:
         options.num_ranges = len(ranges)
         options.kernels = (c.c_char_p * len(files))(*[encoded(path) for path in files])
         options.num_kernels = len(files)
-        options.num_threads, options.opt_level = jobs, opt_level
+        options.num_threads = jobs
+        options.opt_level = 0 if opt_level is None else opt_level or -1  # 0 is the default in C
         options.winograd_error = winograd_error or -1  # 0 is the default in C
         options.precision = encoded(precision)
         options.in_place = bool(in_place)
@@ -95,7 +120,7 @@ class Options:
         self._cancelled.value = 1
 
     def _hear(self, _user: int, level: int, message: bytes) -> None:
-        self._messages.append((level, text(message)))
+        self._messages.append((level, in_python(text(message))))
 
     def _tell(self, _user: int, pointer: Any) -> None:
         now = pointer.contents
@@ -119,7 +144,7 @@ class Options:
             if self._log is not None:
                 self._log(message)
             elif level > 0:
-                warnings.warn(message, RelaxcWarning, stacklevel=5)
+                warnings.warn(message, RelaxcWarning, stacklevel=_frames_of_package())
         check(status)
 
     def _call(self, function: Any, arguments: Sequence[Any]) -> int:

@@ -29,6 +29,7 @@ class ManagedTensor(c.Structure):
 
 
 ANY_SIZE = 2**63 - 1  # of a dim that has no greatest size
+MOST_THREADS = 1024  # of a session
 
 
 class Dim(c.Structure):
@@ -148,6 +149,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "num_caches": (_I, _P, _S),
     "cache": (_I, _P, _S, _I, c.POINTER(CacheInfo)),
     "program_note": (_S, _P, _S),
+    "program_note_key": (_S, _P, _I),
     "session_new": (_I, _P, _P, _P),
     "session_release": (None, _P),
     "session_cancel": (None, _P),
@@ -190,7 +192,10 @@ class _Functions:
     def __init__(self, library: c.CDLL) -> None:
         self.path = library._name
         for name, (result, *arguments) in _FUNCTIONS.items():
-            function = getattr(library, "relaxc_" + name)
+            function = getattr(library, "relaxc_" + name, None)
+            if function is None:
+                raise ImportError(f"{self.path} has no function relaxc_{name}, so that it is another library or an older "
+                                  "one; let RELAXC_LIBRARY name librelaxc.so of this version, or its folder")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
 

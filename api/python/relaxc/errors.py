@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 from typing import NoReturn, Sequence
 
@@ -49,6 +50,10 @@ class UsageError(Error, ValueError, TypeError):
     """A call is wrong: an unknown name, a wrong count, a value of the wrong kind."""
 
 
+class WriteError(Error, OSError):
+    """A file cannot be written."""
+
+
 class RunError(Error, RuntimeError):
     """A run failed: an input does not fit its declaration, an index is out of bounds, a kernel failed."""
 
@@ -80,15 +85,40 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def check_writable(path: str | bytes) -> None:
+    """Raises WriteError where a file cannot be made, which would show after the work otherwise."""
+    folder = os.path.dirname(os.path.abspath(path))
+    shown, name = os.fsdecode(folder), os.fsdecode(path)
+    if os.path.isdir(path):
+        raise WriteError(f"cannot write '{name}': it is a folder; name a file")
+    if not os.path.isdir(folder):
+        raise WriteError(f"cannot write '{name}': there is no folder '{shown}'; make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise WriteError(f"cannot write '{name}': the folder '{shown}' cannot be written to")
+
+
+# The library names flags of the command line. Some are options here, and others are of the command only.
+_FLAGS = (("--kernels FILE", "kernels=[FILE]"), ("--kernels LIBRARY.so", "kernels=[LIBRARY.so]"),
+          ("--cache DIR", "cache=DIR"), ("--winograd-error 0", "winograd_error=0"),
+          ("--precision", "precision="), ("--type '", "the command 'relaxc compile' takes --type '"))
+
+
+def in_python(message: str) -> str:
+    """Returns a message of the library with the options of this package in place of flags."""
+    for flag, option in _FLAGS:
+        message = message.replace(flag, option)
+    return message
+
+
 def last_error(status: int) -> Error:
     """Returns the error of the last call on this thread, which gave `status`."""
     places = []
     place = _library.ErrorPlace()
     for index in range(lib.error_count()):
         if lib.error_at(index, ctypes.byref(place)):
-            places.append(ErrorPlace(text(place.message), text(place.file), text(place.node), text(place.op_type),
+            places.append(ErrorPlace(in_python(text(place.message)), text(place.file), text(place.node), text(place.op_type),
                                      place.line, place.column))
-    return _CLASSES.get(status, InternalError)(text(lib.error_message()), places)
+    return _CLASSES.get(status, InternalError)(in_python(text(lib.error_message())), places)
 
 
 def raise_last(status: int) -> NoReturn:

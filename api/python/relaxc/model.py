@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, Mapping, NoReturn, Sequence
 
 from . import _interrupt, _library
+from ._compile import check_session, whole
 from ._library import encoded, lib, text
 from ._session import Session
-from .errors import UsageError, check, counted
+from .errors import CompileError, UsageError, WriteError, check, counted
 from .info import CacheInfo, ValueInfo, info_of
 from .profile import Profile
 
@@ -39,6 +40,14 @@ class Results(tuple):  # type: ignore[type-arg]
             raise KeyError(f"no output '{key}'; expected {', '.join(self.names)}")
         return super().__getitem__(self.names.index(key))
 
+    def keys(self) -> tuple[str, ...]:
+        """Returns the names, so that dict(y) is the results by name."""
+        return self.names
+
+    def _asdict(self) -> dict[str, Any]:
+        """Returns the results by name, as a namedtuple does."""
+        return dict(zip(self.names, self))
+
 
 class Model:
     """A compiled model, ready to be called.
@@ -53,9 +62,7 @@ class Model:
     interpreter's lock is free while kernels run."""
 
     def __init__(self, program: Program, function: str | None = None, threads: int = 0, memory_limit: int = 0) -> None:
-        for name, value in (("threads", threads), ("memory_limit", memory_limit)):
-            if value < 0:
-                raise UsageError(f"{name} is {value}, expected 0 (the default) or more")
+        check_session(threads, memory_limit)
         self._program, self._function = program, encoded(function)
         self._threads, self._memory_limit = threads, memory_limit
         self.inputs: tuple[ValueInfo, ...] = self._infos(lib.num_inputs, lib.input)
@@ -103,14 +110,18 @@ class Model:
 
     def run(self, inputs: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
         """Runs the model on inputs by name, as keywords or in a dict, and returns the results by name."""
+        if inputs is not None and not isinstance(inputs, Mapping):
+            by_name = ", ".join(f"{name}=..." if name.isidentifier() else f"**{{{name!r}: ...}}" for name in self._names)
+            raise UsageError(f"run takes inputs by name, and got {type(inputs).__name__}: call model.run({by_name}), or "
+                             f"model({', '.join(['x', 'y', 'z', 'w'][:self._count]) if self._count <= 4 else '...'}) "
+                             "with inputs in order")
         results = self._run(self._bound((), {**(inputs or {}), **named}), None)
         return dict(zip(self._output_names, results))
 
     def profile(self, /, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """Runs the model once to warm up, then `runs` times, and returns the kernel calls of the fastest of these runs:
         nanoseconds, operations and bytes of each. `print` it. An input whose name is "runs" is given in order."""
-        if runs < 1:
-            raise UsageError(f"runs is {runs}, expected at least 1")
+        whole("runs", runs, 1, None, "a whole number from 1")
         values = self._bound(args, named)
         session = self._session()
         try:
@@ -129,8 +140,13 @@ class Model:
             session.cancel()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the artifact: what `relaxc.load`, the command relaxc and the C and C++ interfaces load."""
-        check(lib.program_save(self._program.handle, encoded(os.fspath(path))))
+        """Writes the artifact: what `relaxc.load`, the command relaxc and the C and C++ interfaces load.
+
+        Raises: WriteError, which is an OSError."""
+        try:
+            check(lib.program_save(self._program.handle, encoded(os.fspath(path))))
+        except CompileError as error:
+            raise WriteError(str(error)) from None
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -143,9 +159,17 @@ class Model:
         return Model(self._program, name, self._threads, self._memory_limit)
 
     def note(self, key: str) -> str | None:
-        """Returns what the artifact notes under a key, such as "cpu_features"; None where it notes nothing."""
+        """Returns what the artifact notes under a key of `notes`, such as "made.target"; None where it notes nothing."""
         value = lib.program_note(self._program.handle, encoded(key))
         return None if value is None else text(value)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the artifact notes of the machine that it needs, and of its making ("made.from", "made.precision")."""
+        found, handle = {}, self._program.handle
+        while (key := lib.program_note_key(handle, len(found))) is not None:
+            found[text(key)] = text(lib.program_note(handle, key))
+        return found
 
     @property
     def memory(self) -> dict[str, int]:
@@ -186,10 +210,11 @@ class Model:
         try:
             return self._idle.pop()
         except IndexError:
-            session = Session(self._program, self._function or None, self.inputs, self.outputs, self._threads,
-                              self._memory_limit)
-            self._sessions.append(session)
-            return session
+            pass  # an error of what follows is not one of the pool
+        session = Session(self._program, self._function or None, self.inputs, self.outputs, self._threads,
+                          self._memory_limit)
+        self._sessions.append(session)
+        return session
 
     def _run(self, values: Sequence[Any], out: Any) -> Sequence[Any]:
         session = self._session()

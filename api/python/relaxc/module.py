@@ -6,12 +6,13 @@ import os
 import tempfile
 from typing import Any, Callable, Mapping, Sequence, Union
 
-from ._compile import Options, Path, Ranges
+from ._compile import Options, Path, Ranges, check_session
 from ._library import encoded, lib
-from .errors import UsageError
+from .errors import UsageError, check_writable
 from .model import Model, Program
 from .progress import Progress
 
+_IN_MEMORY = "the model"  # the name in messages of a model that is not in a file
 Source = Union[str, "os.PathLike[str]", bytes, "Module", Any]
 
 
@@ -20,15 +21,21 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
     if isinstance(source, Module):
         return source._data, source._name
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source), "model.onnx"
+        return bytes(source), _IN_MEMORY
     if hasattr(source, "SerializeToString"):
-        return source.SerializeToString(), "model.onnx"
-    return None, os.fspath(source)
+        return source.SerializeToString(), _IN_MEMORY
+    if isinstance(source, (str, os.PathLike)):
+        return None, os.fspath(source)
+    remedy = ""
+    if type(source).__module__.startswith("torch") or hasattr(source, "state_dict"):
+        remedy = "; a network of torch is exported first: torch.onnx.export(network, inputs, \"model.onnx\")"
+    raise UsageError(f"the model is {type(source).__name__}, expected a path, the bytes of an ONNX model, an "
+                     f"onnx.ModelProto or a relaxc.Module{remedy}")
 
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
             dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0,
-            passes: str | None = None, function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+            passes: str | None = None, function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
             precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
             progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
             memory_limit: int = 0) -> Model:
@@ -45,7 +52,7 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         threads: of the runs of each session; 0: all cores of the process.
         passes: "default", or a list of passes as `relaxc opt --passes` takes it.
         function: the public function that calls run; None: "main", or the only one.
-        opt_level: 1 to 3, of machine code; 0: 2.
+        opt_level: 0 to 3, of machine code, as `relaxc -O`; None: 2.
         winograd_error: the most error of 3x3 convolutions by Winograd's algorithm, as a multiple of that of direct
             sums; 0 computes all of them directly.
         precision: the numbers that products read: "fp32" (the default), "bf16", "fp16" or "mixed"
@@ -60,6 +67,7 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         log: is called with each note and warning, as str; without it warnings become a `RelaxcWarning`.
         memory_limit: bytes of tensors and of kernels' scratch memory at once in a session; 0: twice the machine's memory.
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
+    check_session(threads, memory_limit)
     options = Options(target=target, passes=passes, function=function, dims=dims,
                       dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
                       opt_level=opt_level, winograd_error=winograd_error, precision=precision, in_place=in_place,
@@ -75,17 +83,19 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
 
 def compile_to_file(source: Source, artifact: Path, *, target: str | None = None, dims: Mapping[str, int] | None = None,
                     dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), passes: str | None = None,
-                    function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+                    function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
                     precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
                     progress: bool | Callable[[Progress], None] = False,
                     log: Callable[[str], None] | None = None) -> None:
     """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="x86-64-v3")`.
 
-    The options are those of `compile` that concern the compiler."""
+    The options are those of `compile` that concern the compiler.
+    Raises: WriteError, which is an OSError, where the artifact cannot be written; the others of `compile`."""
     stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges, kernels=kernels,
                      jobs=jobs, opt_level=opt_level, winograd_error=winograd_error, precision=precision,
                      in_place=in_place, cache=cache, log=log, progress=progress)
     target_file = encoded(os.fspath(artifact))
+    check_writable(os.fspath(artifact))
     data, name = _bytes_of(source)
     if data is None:
         stated.call(lib.compile_to_file, encoded(name), ..., target_file)
@@ -126,7 +136,7 @@ class Module:
 
     def text(self, passes: str = "", *, target: str | None = None, dims: Mapping[str, int] | None = None,
              dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), function: str | None = None,
-             opt_level: int = 0, winograd_error: float = 2, precision: str | None = None, in_place: bool = False,
+             opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None, in_place: bool = False,
              jobs: int = 0, cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
              log: Callable[[str], None] | None = None) -> str:
         """Returns the module as text (TVMScript, docs/text-format.md) after passes.
@@ -152,7 +162,7 @@ class Module:
 
     def compile(self, *, target: str | None = None, dims: Mapping[str, int] | None = None,
                 dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0,
-                passes: str | None = None, function: str | None = None, opt_level: int = 0, winograd_error: float = 2,
+                passes: str | None = None, function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
                 precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
                 progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
                 memory_limit: int = 0) -> Model:
