@@ -41,14 +41,43 @@ constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86
   const bool is_named = why.find(fmt::format("'{}'", text)) != std::string::npos;
   diagnostic.message = is_named ? why : fmt::format("target '{}': {}", text, why);
   diagnostic.notes = std::move(notes);
-  diagnostic.notes.push_back("accepted: " + target_forms());
   throw CompileError({diagnostic});
+}
+// The same for a text that has none of the forms of a target.
+[[noreturn]] void fail_form(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
+  notes.push_back("accepted: " + target_forms());
+  fail_target(text, std::move(why), std::move(notes));
 }
 
 const llvm::Target* find_llvm_target(const std::string& triple, std::string& error) {
   initialize_llvm();
   return llvm::TargetRegistry::lookupTarget(triple, error);
 }
+
+// Returns the targets that an architecture or a processor of another one stands for: {"triple=aarch64-linux-gnu"}.
+std::vector<std::string> targets_named(std::string_view word) {
+  constexpr const char* kTriples[] = {"aarch64-linux-gnu", "riscv64-linux-gnu", "x86_64-linux-gnu"};
+  std::vector<std::string> result;
+  for (const char* triple : kTriples) {
+    const llvm::Triple parts(triple);
+    std::string error;
+    const llvm::Target* found = find_llvm_target(triple, error);
+    if (!found) continue;
+    if (llvm::Triple(llvm::Triple::normalize(std::string(word) + "-linux-gnu")).getArch() == parts.getArch())
+      result.push_back(fmt::format("triple={}", triple));
+    std::unique_ptr<llvm::MCSubtargetInfo> info(found->createMCSubtargetInfo(triple, "", ""));
+    if (info && info->isCPUStringValid(llvm::StringRef(word)))
+      result.push_back(fmt::format("triple={},cpu={}", triple, word));
+  }
+  return result;
+}
+// Returns the note that names these targets; none where there are none.
+std::vector<std::string> did_you_mean(std::string_view word) {
+  const std::vector<std::string> targets = targets_named(word);
+  if (targets.empty()) return {};
+  return {fmt::format("did you mean {}?", joined(targets, " or "))};
+}
+
 // Returns null where this LLVM does not know the triple.
 std::unique_ptr<llvm::MCSubtargetInfo> subtarget_of(const Target& target) {
   std::string error;
@@ -157,6 +186,13 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   }
 }
 
+// Names the targets in which the processor is known, or else the processors of the target.
+[[noreturn]] void fail_unknown_cpu(const Target& target, const llvm::MCSubtargetInfo& generic, std::string_view text) {
+  std::vector<std::string> notes = did_you_mean(target.cpu);
+  if (notes.empty()) notes = {fmt::format("cpus of {}: {}", target.triple, joined(cpu_names(generic)))};
+  fail_target(text, fmt::format("unknown cpu '{}'", target.cpu), std::move(notes));
+}
+
 // Checks the names and derives the numbers from LLVM's description of the processor.
 Target complete(Target target, std::string_view text) {
   std::string error;
@@ -165,9 +201,7 @@ Target complete(Target target, std::string_view text) {
   check_supported(llvm::Triple(target.triple), text);
   std::unique_ptr<llvm::MCSubtargetInfo> generic(llvm_target->createMCSubtargetInfo(target.triple, "", ""));
   if (!generic) fail_target(text, fmt::format("triple '{}' has no code generator", target.triple));
-  if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu))
-    fail_target(text, fmt::format("unknown cpu '{}'", target.cpu),
-                {fmt::format("cpus of {}: {}", target.triple, joined(cpu_names(*generic)))});
+  if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu)) fail_unknown_cpu(target, *generic, text);
   std::vector<std::string> known = keys_of(generic->getAllProcessorFeatures());
   llvm::SmallVector<llvm::StringRef> features;
   llvm::StringRef(target.features).split(features, ',', -1, false);
@@ -372,7 +406,7 @@ Target parse_target(std::string_view text) {
       continue;
     }
     auto [key, value] = item.split('=');
-    if (value.empty()) fail_target(text, fmt::format("unknown target '{}'", item.str()));
+    if (value.empty()) fail_form(text, fmt::format("unknown target '{}'", item.str()), did_you_mean(item));
     if (key == "cpu") {
       target.cpu = value;
       has_cpu = true;
@@ -382,7 +416,7 @@ Target parse_target(std::string_view text) {
     } else if (key == "file") {
       file = value;
     } else {
-      fail_target(text, fmt::format("unknown key '{}'", key.str()));
+      fail_form(text, fmt::format("unknown key '{}'", key.str()));
     }
   }
   if (has_triple && !has_cpu && !llvm::Triple(target.triple).isX86()) target.cpu = "generic";

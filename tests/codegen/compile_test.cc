@@ -76,6 +76,16 @@ TEST_CASE("unknown targets are named, with what is accepted", "[codegen]") {
   CHECK(message_of("").find("accepted") != std::string::npos);
 }
 
+TEST_CASE("an architecture, or a processor of another one, is named with its triple", "[codegen]") {
+  for (const char* name : {"aarch64", "arm64"})
+    CHECK(message_of(name).find("did you mean triple=aarch64-linux-gnu?") != std::string::npos);
+  for (const char* name : {"neoverse-n1", "cpu=neoverse-n1"}) {
+    const std::string message = message_of(name);
+    CHECK(message.find("did you mean triple=aarch64-linux-gnu,cpu=neoverse-n1?") != std::string::npos);
+    CHECK(message.find("skylake") == std::string::npos);
+  }
+}
+
 TEST_CASE("targets below the baseline of their architecture are refused", "[codegen]") {
   for (const char* name :
        {"cpu=x86-64,-sse", "cpu=x86-64,-sse2", "cpu=x86-64,+soft-float", "cpu=x86-64-v4,-x87", "cpu=x86-64,-cx8",
