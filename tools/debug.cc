@@ -166,11 +166,13 @@ class Microscope {
       first = first ? first : &nodes[i];
       const std::vector<const OnnxGraphNode*> suspects = suspects_of(nodes[i]);
       if (suspects.size() == 1 && is_right_alone(i)) continue;
-      out_.say("first node whose values part: {}",
-               joined(suspects, [&](const OnnxGraphNode* node) { return plain_.place_of(node->name); }, " or "));
+      out_.say("first node whose values part: {}", text_of(suspects));
       out_.say("level: the operator, before any pass");
       out_.say("difference: {}", difference);
-      if (suspects.size() > 1) out_.say("note: --reference has no values of the nodes before the last of these");
+      if (suspects.size() > 1)
+        out_.say(
+            "note: --reference has no values of the nodes before the last of these; docs/debug.md says how to get "
+            "the values of all nodes");
       if (suspects.size() == 1) write_node(i, "");
       return true;
     }
@@ -181,13 +183,23 @@ class Microscope {
     }
     return false;
   }
+  // Names the first of them, and the last one, whose values are known.
+  std::string text_of(const std::vector<const OnnxGraphNode*>& suspects) const {
+    constexpr size_t kMostNamed = 8;
+    auto place = [&](const OnnxGraphNode* node) { return plain_.place_of(node->name); };
+    if (suspects.size() <= kMostNamed + 1) return joined(suspects, place, " or ");
+    return fmt::format("{} or one of {} others, to {}", joined(std::span(suspects).first(kMostNamed), place, " or "),
+                       suspects.size() - kMostNamed - 1, place(suspects.back()));
+  }
   // Returns the node and those before it whose values the reference does not have, as far as it depends on them.
   std::vector<const OnnxGraphNode*> suspects_of(const OnnxGraphNode& last) const {
     std::set<std::string> open = {last.outputs.begin(), last.outputs.end()};
     std::vector<const OnnxGraphNode*> suspects;
     for (auto node = plain_.nodes().rbegin(); node != plain_.nodes().rend(); ++node) {
       if (std::ranges::none_of(node->outputs, [&](const std::string& name) { return open.contains(name); })) continue;
-      suspects.insert(suspects.begin(), &*node);
+      const bool has_floats = node->op_type != "Constant" && node->op_type != "Shape" && node->op_type != "Size";
+      if (has_floats || &*node == &last) suspects.insert(suspects.begin(), &*node);
+      if (node->op_type == "Shape" || node->op_type == "Size") continue;  // the values of its input do not matter
       for (const std::string& name : node->inputs) {
         if (!reference_.named.contains(name)) open.insert(name);
       }
@@ -343,7 +355,7 @@ class Microscope {
 };
 
 int debug(const DebugOptions& options) {
-  if (is_library_file(options.model))
+  if (is_library_file(options.model) && names_file("", options.model))
     throw CLI::ValidationError("debug takes a model or a text; '" + options.model + "' is machine code");
   std::vector<std::string> paths = options.reference;
   if (options.against != "interpreter") paths.push_back(options.against);

@@ -28,13 +28,19 @@ struct WrongRows {
 };
 
 // Five nodes, of which 'act' is the third.
-std::string layers(const std::string& op = "Sigmoid", const std::string& domain = "") {
+std::string layers(const std::string& op = "Sigmoid", const std::string& domain = "", int steps_before = 0) {
   OnnxModel model;
   model.input("x", kFloat32, "n,8").output("y");
   model.constant("w", test::numbers({8, 16})).constant("b", test::numbers({16})).constant("v", test::numbers({16, 4}));
   model.node("MatMul", "x w", "product").set_name("first");
   model.node("Add", "product b", "sum").set_name("bias");
-  onnx::NodeProto& act = model.node(op, "sum", "active");
+  std::string last = "sum";
+  for (int i = 0; i < steps_before; ++i) {
+    const std::string next = fmt::format("step_{}", i);
+    model.node("Neg", last, next).set_name(next);
+    last = next;
+  }
+  onnx::NodeProto& act = model.node(op, last, "active");
   act.set_name("act"), act.set_domain(domain);
   model.node("MatMul", "active v", "scores").set_name("second");
   model.node("Softmax", "scores", "y").set_name("shares");
@@ -274,6 +280,31 @@ class TwiceAsSteep:
   CHECK(outcome.exit_code == 1);
   CHECK(contains(outcome.out, "first node whose values part: 'act' (Sigmoid)"));
   CHECK(contains(outcome.out, "pass: apply_kernels\n"));
+}
+
+TEST_CASE("debug takes no machine code, and says which file is missing", "[tools]") {
+  test::Folder folder("debug_machine");
+  CHECK(contains(run_relaxc({"debug", folder.write("model.so", "")}).err, "is machine code"));
+  const Outcome missing = run_relaxc({"debug", folder.at("missing.so")});
+  CHECK(missing.exit_code == 1);
+  CHECK_FALSE(contains(missing.err, "is machine code"));
+  CHECK(contains(missing.err, "missing.so"));
+}
+
+TEST_CASE("debug names the first of many nodes that may be wrong", "[tools]") {
+  const WrongRows rows("operator");
+  test::Folder folder("debug_many");
+  const std::string model = folder.write("model.onnx", layers("FancyGelu", "com.me", 12));
+  std::filesystem::create_directory(folder.at("values"));
+  write_npy(folder.at("values/x.npy"), test::numbers({3, 8}));
+  write_npy(folder.at("values/y.npy"), Tensor::of<float>({3, 4}, kFloat32, std::vector<float>(12, 0.5F)));
+  const Outcome outcome =
+      debug_in(folder, model, {"--plugin", RELAXC_WRONG_PLUGIN, "--reference", folder.at("values")});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "'step_5' (Neg) or one of 8 others, to 'shares' (Softmax)\n"));
+  CHECK(contains(outcome.out, "docs/debug.md says how to get the values of all nodes"));
+  CHECK_FALSE(contains(outcome.out, "step_6"));
 }
 
 TEST_CASE("debug takes texts, too", "[tools]") {
