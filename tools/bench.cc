@@ -122,6 +122,15 @@ std::optional<Program> load_other(const BenchOptions& options, const CompileSett
   return options.cache.load(options.other, settings, options.compiler).program;
 }
 
+// Fails where the other file does not take the inputs of the model, before anything is measured.
+void check_inputs_of_other(const std::string& file, const Program& program, const Started& it) {
+  try {
+    Session(program, {.threads = 1}).run_values(it.inputs, program.function(it.settings.function).name);
+  } catch (const RuntimeError& error) {
+    fail({}, "--compare '{}' does not take the inputs of the model: {}", file, error.what());
+  }
+}
+
 // Measures the model and another one, or another compilation of it, in turn.
 InTurn compare_with_other(const BenchOptions& options, Started& it, const Program& program,
                           const std::shared_ptr<vm::TaskPool>& pool) {
@@ -184,12 +193,14 @@ int run(const BenchOptions& stated) {
   std::ranges::move(stated.inputs.files(), std::back_inserter(inputs));
   inputs.push_back(options.other);
   check_outputs({options.json, options.html, options.trace}, inputs);
+  check_writable({options.json, options.html, options.trace});
   if (!options.other.empty() && !names_file("", split_text_path(options.other).file))
     fail({}, "--compare: there is no file '{}'", options.other);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
   const std::optional<Program> other_program = load_other(options, it.settings);
+  if (other_program) check_inputs_of_other(options.other, *other_program, it);
   const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
   const Timed timed{it.program,    it.session.function, it.inputs,           it.compile_s,
                     it.was_cached, it.cold_ms,          pool->num_workers(), options.timing.cold};

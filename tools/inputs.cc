@@ -1,7 +1,10 @@
 #include "tools/inputs.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -55,6 +58,16 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
     if ((is_standard || is_file) && !places.insert(place.string()).second)
       throw CLI::ValidationError(fmt::format("two outputs go to '{}': name another file for one of them",
                                              is_standard ? "standard output" : output));
+  }
+}
+
+void check_writable(const std::vector<std::string>& outputs) {
+  for (const std::string& output : outputs) {
+    if (output.empty() || output == "-") continue;
+    const std::string parent = std::filesystem::path(output).parent_path().string(),
+                      folder = parent.empty() ? "." : parent;
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+      fail({}, "cannot write '{}': the folder '{}': {}", output, folder, std::strerror(errno));
   }
 }
 

@@ -121,6 +121,26 @@ TEST_CASE("bench looks for the other file before it measures", "[tools]") {
   const Outcome damaged = run_relaxc({"bench", module, "--compare", folder.write("damaged.so", "no artifact")});
   CHECK(damaged.exit_code == 1);
   CHECK(damaged.out.empty());
+  const std::string other = folder.write("other.py", R"(
+@R.function
+def main(x: R.Tensor((2, 3, 5), "float32")):
+    return R.exp(x)
+)");
+  const Outcome unlike = run_relaxc({"bench", module, "--compare", other});
+  CHECK(unlike.exit_code == 1);
+  CHECK(unlike.out.empty());
+  CHECK(contains(unlike.err, "--compare '" + other + "' does not take the inputs of the model: "));
+}
+
+TEST_CASE("bench looks for the folders of its outputs before it measures", "[tools]") {
+  test::Folder folder("outputs");
+  const std::string module = folder.write("module.py", kExpAndSum);
+  for (const char* flag : {"--html", "--json", "--trace"}) {
+    const Outcome outcome = run_relaxc({"bench", module, flag, folder.at("none/file")});
+    CHECK(outcome.exit_code == 1);
+    CHECK(outcome.out.empty());
+    CHECK(contains(outcome.err, "/none/file': the folder '"));
+  }
 }
 
 TEST_CASE("help describes a command as its --help does", "[tools]") {
