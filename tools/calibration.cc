@@ -51,6 +51,17 @@ class SampleReader {
   std::vector<CalibrationSample> read(const std::string& path) const {
     if (fs::is_directory(path)) return read_folder(path);
     if (!fs::exists(path)) fail({}, "{} '{}': there is no such file or folder", flag_, path);
+    try {
+      return read_file(path);
+    } catch (const CompileError& error) {
+      const std::string& message = error.diagnostics().front().message;
+      if (message.find(path) != std::string::npos) throw;
+      fail({}, "{} '{}': {}", flag_, path, message);
+    }
+  }
+
+ private:
+  std::vector<CalibrationSample> read_file(const std::string& path) const {
     if (path.ends_with(".npy") && inputs_.size() == 1) return read_rows(path);
     InputOptions flags = flags_;
     flags.named.push_back(path);
@@ -58,7 +69,6 @@ class SampleReader {
     return {flags.make(inputs_)};
   }
 
- private:
   std::vector<CalibrationSample> read_folder(const std::string& path) const {
     if (fs::exists(path + "/input_0.pb")) {
       CalibrationSample sample = read_inputs(path, inputs_);
@@ -86,6 +96,7 @@ class SampleReader {
     std::vector<std::string> notes;
     const vm::ValueInfo& input = inputs_[0];
     Tensor tensor = with_compile_errors({}, [&] { return read_npy(path, input.dtype, &notes); });
+    if (input.dtype) tensor = with_dtype(tensor, *input.dtype, input.name, notes);
     std::vector<CalibrationSample> samples;
     for (const Tensor& run : runs_of(tensor, input))
       samples.push_back(flags_.make(inputs_, {written_value(vm::Value(run))}, samples.empty() ? &notes : nullptr));

@@ -6,6 +6,7 @@
 #include "frontend/onnx/model_file.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
+#include "support/version.h"
 
 namespace relaxc::onnx_import {
 
@@ -223,6 +224,7 @@ onnx::ModelProto QuantizationGraph::finished() && {
        [&](const std::string& name) { return constants_.contains(name) && !read.contains(name); });
   drop(*graph.mutable_value_info(), [&](const std::string& name) { return !made.contains(name); });
   proto_.set_producer_name("relaxc");
+  proto_.set_producer_version(kVersion);
   return std::move(proto_);
 }
 

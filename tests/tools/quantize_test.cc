@@ -7,6 +7,7 @@
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
+#include "support/version.h"
 #include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
@@ -371,6 +372,15 @@ TEST_CASE("wrong uses of relaxc quantize are named", "[quantize]") {
   CHECK(contains(message({"--calibrate", folder.at("none.npy")}, 1), "there is no such file or folder"));
   CHECK(contains(message({"--calibrate", folder.path.string()}, 1), "the folder has no samples"));
   CHECK(contains(message({"--calibrate", kDigits + "/labels.npy"}, 1), "image"));
+  CHECK(contains(message({"--calibrate", kDigits + "/labels.npy"}, 1), "--calibrate '" + kDigits + "/labels.npy': "));
+  const Tensor samples = read_npy(kDigits + "/samples.npy");
+  Tensor doubles = Tensor::empty(samples.shape(), kFloat64);
+  for (int64_t i = 0; i < doubles.size(); ++i) doubles.set_double(i, samples.as_double(i));
+  write_npy(folder.at("doubles.npy"), doubles);
+  CHECK(contains(message({"--calibrate", folder.at("doubles.npy")}, 0), "float64 is converted to float32"));
+  onnx::ModelProto made;
+  REQUIRE(made.ParseFromString(folder.read("q.onnx")));
+  CHECK(made.producer_version() == kVersion);
   CHECK(contains(message({"--weights", "int8", "--skip", "Foo"}, 1), "--skip 'Foo'"));
   const test::Outcome dynamic =
       run_relaxc({"quantize", model, "-o", folder.at("dy.onnx"), "--dynamic", "--random", "1"});
