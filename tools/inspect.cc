@@ -194,7 +194,10 @@ int run(const InspectCommand& command) {
          printable(file), printable(command.compiler.fixed_dims.front()));
   Report report = is_artifact ? report_of_artifact(file) : report_of_model(command, is_text);
   command.json ? print_text(report.json() + "\n") : print_message("{}", report.text());
-  return kRight;
+  // A text with mistakes is wrong; a model with operators that are not supported may be right.
+  const ReportValue* problems = is_text ? report.find("problems") : nullptr;
+  const ReportList* list = problems ? problems->as<ReportList>() : nullptr;
+  return list && !list->empty() ? kWrong : kRight;
 }
 
 }  // namespace

@@ -53,6 +53,15 @@ TEST_CASE("inspect says what a model holds and what is fused", "[tools]") {
   CHECK(contains(json.out, R"("problems": [])"));
 }
 
+TEST_CASE("inspect fails for a text with mistakes", "[tools]") {
+  test::Folder folder("inspect");
+  const test::Outcome outcome = inspected(
+      {folder.write("m.py", "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    return R.nothing(x)\n")});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out + outcome.err, "R.nothing"));
+}
+
 TEST_CASE("inspect describes a model that cannot be compiled, and what would help", "[tools]") {
   test::Folder folder("inspect");
   test::Outcome outcome = inspected({folder.write("model.onnx", onnx_with("FancyGelu", "com.me"))});
