@@ -177,7 +177,8 @@ std::string text_of(const ProfilePair& pair) {
     const Report& setting = *row.as<Report>();
     const auto text_at = [&](const char* key) { return *setting.find(key)->as<std::string>(); };
     if (text_at("a") != text_at("b"))
-      text += fmt::format("the {} differ: {} and {}\n", text_at("name"), text_at("a"), text_at("b"));
+      text += fmt::format("the {} differ{}: {} and {}\n", text_at("name"), text_at("name").ends_with('s') ? "" : "s",
+                          text_at("a"), text_at("b"));
   }
   text +=
       fmt::format("{:>10} {:>10} {:>10} {:>7}  {}\n", "A us", "B us", "B - A", "B / A", "nodes: kernels of A | of B");

@@ -36,6 +36,12 @@ struct Failure {
   bool same_as(const Failure& other) const { return kind == other.kind && key == other.key; }
 };
 
+// Returns "wrong result: ...". The text of an error begins with the word already.
+std::string text_of(const Failure& failure) {
+  const std::string kind = failure.kind + ": ";
+  return failure.text.starts_with(kind) ? failure.text : kind + failure.text;
+}
+
 // A model that runs, but cannot be compiled for all sizes of its symbolic dims: `relaxc run` then is for those of its
 // inputs, and says so.
 constexpr const char* kOpenDims = "error for all shapes";
@@ -268,7 +274,7 @@ int reduce(const ReduceOptions& options) {
         "(docs/relaxc.md)\n");
     return kWrong;
   }
-  print_message("{}: {}\n", failure.kind, failure.text);
+  print_message("{}\n", text_of(failure));
   ReductionJudge judge;
   judge.fails = [&](const ModelCase& model) { return trials.observe(model, &failure).same_as(failure); };
   judge.record = [&](const ModelCase& model) { return trials.record(model); };
@@ -278,7 +284,7 @@ int reduce(const ReduceOptions& options) {
   Failure left = trials.observe(small, &failure);
   vm::make_folder(options.output);
   trials.copy_to(options.output);
-  print_message("\n{}\n{}: {}\n", print_onnx(small), left.kind, left.text);
+  print_message("\n{}\n{}\n", print_onnx(small), text_of(left));
   print_message("{} bytes of {} are left after {} trials: {}/model.onnx, with its inputs in {}/test_data_set_0\n",
                 small.model.size(), original.model.size(), trials.count(), options.output, options.output);
   bool has_results = fs::exists(options.output + "/test_data_set_0/output_0.pb");

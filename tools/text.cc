@@ -96,7 +96,9 @@ int check(const TextOptions& options) {
   for (const auto& [_, program] : programs_of(programs)) collect(problems, [&] { check_annotations(program); });
   problems.throw_if_errors();
   for (const Diagnostic& warning : problems.all()) print_error("{}", to_string(warning));
-  const std::string found = rules.empty() ? "" : fmt::format(", {} kernels and patterns", rules.size());
+  const std::string found = rules.empty()       ? ""
+                            : rules.size() == 1 ? ", 1 kernel or pattern"
+                                                : fmt::format(", {} kernels and patterns", rules.size());
   const std::string warnings = problems.all().empty() ? "" : ", " + counted(problems.all().size(), "warning");
   print_message("{}: {}{}, no errors{}\n", options.file, counted(module.functions.size(), "function"), found, warnings);
   return kRight;

@@ -126,11 +126,12 @@ void print_times(const std::vector<double>& sorted, const Timed& it) {
     const std::string name = infos[i].name.empty() ? "" : printable(infos[i].name) + ": ";
     print_message("input {}{}\n", name, describe(it.inputs[i]));
   }
-  print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs{}\n",
+  print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {}{}\n",
                 it.load_s, it.was_cached ? " (from the cache)" : "", median_of(sorted), sorted.front(), sorted.back(),
-                sorted.size(), it.cold_caches ? " with cold caches" : "");
-  print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {} threads\n",
-                percentile(sorted, 0.9), percentile(sorted, 0.99), it.cold_ms, runs_per_s(sorted), it.threads);
+                counted(sorted.size(), "run"), it.cold_caches ? " with cold caches" : "");
+  print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {}\n", percentile(sorted, 0.9),
+                percentile(sorted, 0.99), it.cold_ms, runs_per_s(sorted),
+                counted(static_cast<size_t>(it.threads), "thread"));
 }
 
 Report figures_of(const std::vector<double>& sorted, const Timed& it) {

@@ -456,7 +456,9 @@ constexpr int64_t kMostShown = 6;  // elements of a tensor, items of a sequence,
 
 static std::string short_text(const Tensor& tensor, int64_t i) {
   if (tensor.dtype().is_string()) return fmt::format("'{}'", printable(std::string(tensor.string(i))));
-  return tensor.dtype().is_float() ? fmt::format("{:.6g}", tensor.as_double(i)) : fmt::format("{}", tensor.as_int(i));
+  if (!tensor.dtype().is_float()) return fmt::format("{}", tensor.as_int(i));
+  const double value = tensor.as_double(i);
+  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);  // the sign of a NaN means nothing
 }
 // Returns "0.1, 0.2, ...": the first ones of `count` parts.
 template <class F>

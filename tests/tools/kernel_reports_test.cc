@@ -288,7 +288,7 @@ def main(x: R.Tensor((8,), "float32")):
   const Outcome right = checked(folder.write("right.py", head + "            y[v] = x[v]\n"));
   INFO(right.out << right.err);
   CHECK(right.exit_code == 0);
-  CHECK(contains(right.out, "m.py: 1 function, 1 kernels and patterns, no errors"));
+  CHECK(contains(right.out, "m.py: 1 function, 1 kernel or pattern, no errors"));
   const Outcome wrong = checked(folder.write("wrong.py", head + "            y[v] = x[v + z]\n"));
   CHECK(wrong.exit_code == 1);
   CHECK(contains(wrong.err, "wrong.py:7:"));

@@ -432,7 +432,7 @@ class Mine:
   for (const char* arguments : {"", "()", "(where=lambda n: n == 4)", "(\n    node=\"y\",\n)"}) {
     const Outcome outcome = checked(arguments);
     INFO(outcome.err);
-    CHECK(contains(outcome.out, "1 kernels and patterns, no errors"));
+    CHECK(contains(outcome.out, "1 kernel or pattern, no errors"));
   }
   CHECK(contains(checked("(foo=1)").err, "r.py:1:13: error: R.rewriter takes where= and node=, not 'foo'"));
   CHECK(checked("(\"abc\")").exit_code == 1);
@@ -453,7 +453,7 @@ def mine(x: T.Buffer(("n", 8), "float32"), y: T.Buffer(("n", 8), "float32")):
   Outcome wrong = checked("vj + 1");
   INFO(wrong.out << wrong.err);
   CHECK(contains(wrong.err, "k.py:7:31: warning: buffer 'x': index vj + 1 of dim 1 is 8 where j = 7 of [0, 8)"));
-  CHECK(contains(wrong.out, "1 kernels and patterns, no errors, 1 warning\n"));
+  CHECK(contains(wrong.out, "1 kernel or pattern, no errors, 1 warning\n"));
   CHECK(checked("vj").err.empty());
 }
 
