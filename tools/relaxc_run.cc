@@ -64,6 +64,12 @@ int bench(const RunnerOptions& options) {
   const std::vector<double> times = timed_runs(options.timing, time_run);
   const Timed timed{program, function.name, inputs, load_s, false, cold_ms, pool->num_workers(), options.timing.cold};
   if (options.json != "-") print_times(times, timed);
+  if (options.profile && options.json != "-") {
+    vm::TableProfiler profiler;
+    session.set_profiler(&profiler);
+    session.run_values(inputs, function.name);
+    print_message("{}", profiler.text());
+  }
   if (!options.json.empty()) write_text(options.json, figures_of(times, timed).json() + "\n");
   return kRight;
 }
@@ -96,6 +102,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   options->timing.add_to(*command);
   command->add_option("--function", options->function, "the function that is run");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
+  command->add_flag("--profile", options->profile, "print the time of each kernel in one more run");
   command->footer("Example: relaxc-run bench model.so --dim batch=1 --threads 2");
   command->callback([options, &exit_code] {
     check_output(options->json, options->artifact);

@@ -80,6 +80,9 @@ TEST_CASE("relaxc-run says what it cannot do", "[tools]") {
   CHECK(contains(runner({"run", it.artifact, "--input", "x=x.pb"}).err, "is a message of ONNX"));
   CHECK(contains(runner({"rnu"}).err, "relaxc-run has no command 'rnu'; did you mean 'run'?"));
   CHECK(runner({"bench", it.artifact, "--runs", "0"}).exit_code == 2);
+  const std::string plain = runner({"bench", it.artifact, "--runs", "2", "--dim", "n=4"}).out,
+                    profiled = runner({"bench", it.artifact, "--runs", "2", "--dim", "n=4", "--profile"}).out;
+  CHECK(std::ranges::count(profiled, '\n') > std::ranges::count(plain, '\n') + 1);
   CHECK(runner({"run", it.folder.at("missing.so")}).exit_code == 1);
 }
 
