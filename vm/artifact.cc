@@ -145,6 +145,11 @@ class ArtifactReader {
     check_kind();
     if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
     std::memcpy(&footer_, bytes_.data() + bytes_.size() - sizeof(Footer), sizeof(Footer));
+    if (footer_.magic != kMagic && std::memcmp(bytes_.data(),
+                                               "\x7f"
+                                               "ELF",
+                                               4) != 0)
+      fail(place(), "not an artifact of relaxc; 'relaxc compile MODEL -o model.so' makes one of an ONNX model");
     if (footer_.magic != kMagic) damaged("the footer is missing: it is not an artifact of relaxc, or it was cut off");
     if (footer_.format_version != kFormatVersion)
       damaged("format version is {}, this runtime reads {}", footer_.format_version, kFormatVersion);

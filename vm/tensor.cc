@@ -174,7 +174,8 @@ T converted(double value) {
 }
 
 void check_element(const Tensor& tensor, int64_t i) {
-  RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
+  if (i < 0 || i >= tensor.size()) throw_runtime_error("there is no element {} in {}", i, describe(tensor));
+  RELAXC_CHECK(tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
 }
 
 }  // namespace
