@@ -11,6 +11,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/nearest.h"
 #include "tir/analysis/nests.h"
 #include "tir/lower/lower.h"
@@ -19,6 +20,13 @@
 #include "tir/rules/winograd.h"
 
 namespace relaxc {
+
+// Returns "; did you mean 'nn.conv2d'?"; "" where no operator has a similar name.
+static std::string similar_operator(const std::string& name, const OpTable& operators) {
+  const std::string near =
+      nearest(name, map_each(operators.rows(), [](const OpRow& row) { return ops::short_name(row.name); }));
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
 
 // A rule for an operator that neither the table nor a program knows was meant for another. S.use names a rule, and so
 // an operator, for the programs of this module.
@@ -47,7 +55,7 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
                                               : "")));
       continue;
     }
-    const char* unknown = is_known ? "" : ", and --list-ops knows none";
+    const std::string unknown = is_known ? "" : ", and --list-ops knows none" + similar_operator(op, context.ops);
     warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
   }
 }
