@@ -98,8 +98,10 @@ class SampleReader {
     Tensor tensor = with_compile_errors({}, [&] { return read_npy(path, input.dtype, &notes); });
     if (input.dtype) tensor = with_dtype(tensor, *input.dtype, input.name, notes);
     std::vector<CalibrationSample> samples;
+    std::vector<std::string> more;  // of the values that the command line gives
     for (const Tensor& run : runs_of(tensor, input))
-      samples.push_back(flags_.make(inputs_, {written_value(vm::Value(run))}, samples.empty() ? &notes : nullptr));
+      samples.push_back(flags_.make(inputs_, {written_value(vm::Value(run))}, samples.empty() ? &more : nullptr));
+    std::ranges::move(more, std::back_inserter(notes));
     for (const std::string& note : notes) print_note("note: {}\n", note);
     return samples;
   }

@@ -81,6 +81,17 @@ class Quantizer {
   RunningModel running(const std::string& name, const std::string& bytes) const {
     return RunningModel(name, bytes, options_.compiler.get(name), options_.threads);
   }
+  // Runs the model; an error names the files of the samples.
+  std::vector<NamedValue> results_of(RunningModel& model, const CalibrationSample& sample) const {
+    const CalibrationOptions& from = options_.calibration;
+    try {
+      return model.run(sample);
+    } catch (const RuntimeError& error) {
+      if (from.paths.empty()) throw;
+      fail({}, "{} {}: a sample does not fit the model: {}", from.flag, joined(from.paths), error.what());
+    }
+  }
+
   // Runs the float model on all samples: for the ranges of its values, and for its results.
   void run_floats() {
     std::vector<std::string> values;
@@ -92,7 +103,7 @@ class Quantizer {
     const std::set<std::string> measured(values.begin(), values.end());
     for (const CalibrationSample& sample : samples_) {
       for (size_t i = 0; i < sample.size(); ++i) measure(measured, floats.inputs()[i].name, sample[i]);
-      std::vector<NamedValue> results = floats.run(sample);
+      std::vector<NamedValue> results = results_of(floats, sample);
       for (const NamedValue& result : results) measure(measured, result.name, result.value);
       results.resize(std::min(results.size(), count));
       expected_.push_back(std::move(results));
