@@ -166,7 +166,8 @@ class Model:
     @property
     def notes(self) -> dict[str, str]:
         """What the artifact notes of the machine that it needs, and of its making ("made.from", "made.precision")."""
-        found, handle = {}, self._program.handle
+        found: dict[str, str] = {}
+        handle = self._program.handle
         while (key := lib.program_note_key(handle, len(found))) is not None:
             found[text(key)] = text(lib.program_note(handle, key))
         return found
