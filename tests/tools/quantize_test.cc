@@ -382,6 +382,7 @@ TEST_CASE("wrong uses of relaxc quantize are named", "[quantize]") {
   onnx::ModelProto made;
   REQUIRE(made.ParseFromString(folder.read("q.onnx")));
   CHECK(made.producer_version() == kVersion);
+  std::filesystem::remove(out);
   CHECK(contains(message({"--weights", "int8", "--skip", "Foo"}, 1), "--skip 'Foo'"));
   const test::Outcome dynamic =
       run_relaxc({"quantize", model, "-o", folder.at("dy.onnx"), "--dynamic", "--random", "1"});

@@ -106,7 +106,9 @@ class ContractionSchedule {
   // multiplied by the scale.
   void prepare_unpacking() {
     const BlockRV scaled = sch_.apply(GetProducers{anchor_}).at(0);
-    unpacking_ = sch_.apply(GetProducers{scaled}).at(0);
+    const Blocks unscaled = sch_.apply(GetProducers{scaled});
+    unpacking_ = unscaled.empty() ? scaled : unscaled[0];  // numbers of 16 bits have no scale
+    if (unscaled.empty()) return;
     if (tile_.unpacks == ContractionTile::Unpacks::kIntoPanel) {
       sch_.apply(ComputeInline{*unpacking_});
       unpacking_ = scaled;
