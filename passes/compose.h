@@ -37,6 +37,14 @@ class ProgramComposer {
 // Returns whether the graph function is to be one tensor program, if a rule names it (attribute Primitive). Passes that
 // choose layouts leave it as it is.
 bool is_primitive(const Function& function);
+// Replaces each graph function by what a new rewriter of the type makes of it; those that are to be one tensor program
+// stay.
+template <class T>
+IRModule rewrite_by(IRModule module, const PassContext& context) {
+  return map_functions(std::move(module), [&](const FunctionRef& function) {
+    return is_primitive(*function) ? function : T(context.ops).run(function);
+  });
+}
 
 // Maps the graph functions but those that compose makes one tensor program of: nobody else takes parts of these.
 IRModule map_uncomposed(IRModule module, const PassContext& context,

@@ -68,9 +68,7 @@ class QuantizationExpander final : public GraphRewriter {
 }  // namespace
 
 IRModule expand_quantization(IRModule module, PassContext& context) {
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : QuantizationExpander(context.ops).run(function);
-  });
+  return rewrite_by<QuantizationExpander>(std::move(module), context);
 }
 
 }  // namespace relaxc

@@ -8,7 +8,7 @@
 // order, as in every schedule of their sums.
 #include "ir/constants.h"
 #include "ir/op_names.h"
-#include "passes/graph_rewriter.h"
+#include "passes/compose.h"
 
 namespace relaxc {
 
@@ -79,9 +79,7 @@ class ScaleMover final : public GraphRewriter {
 }  // namespace
 
 IRModule move_scales(IRModule module, PassContext& context) {
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : ScaleMover(context.ops).run(function);
-  });
+  return rewrite_by<ScaleMover>(std::move(module), context);
 }
 
 }  // namespace relaxc

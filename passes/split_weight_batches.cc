@@ -3,7 +3,7 @@
 // matrices as they are, and reads them so; a batch would become floats.
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph_rewriter.h"
+#include "passes/compose.h"
 
 namespace relaxc {
 
@@ -101,9 +101,7 @@ class BatchSplitter final : public GraphRewriter {
 }  // namespace
 
 IRModule split_weight_batches(IRModule module, PassContext& context) {
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : BatchSplitter(context.ops).run(function);
-  });
+  return rewrite_by<BatchSplitter>(std::move(module), context);
 }
 
 }  // namespace relaxc

@@ -112,9 +112,7 @@ class ThinProducts final : public GraphRewriter {
 }  // namespace
 
 IRModule thin_products(IRModule module, PassContext& context) {
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : ThinProducts(context.ops).run(function);
-  });
+  return rewrite_by<ThinProducts>(std::move(module), context);
 }
 
 }  // namespace relaxc
