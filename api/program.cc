@@ -16,7 +16,7 @@
 namespace relaxc::api {
 
 void check_size(const char* name, std::span<const size_t> sizes, size_t size, const std::byte* bytes) {
-  constexpr size_t kMostLater = 4096;  // bytes that later versions may add: more is no size, but memory that nobody set
+  constexpr size_t kMostLater = 4096;  // bytes that later versions may add; a larger size was never set
   const size_t known = sizes.back();
   const bool is_later = size > known && size - known <= kMostLater && size % alignof(size_t) == 0;
   if (!is_later && std::ranges::find(sizes, size) == sizes.end())

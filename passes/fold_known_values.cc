@@ -36,6 +36,11 @@ class KnownValueFolder final : public GraphRewriter {
   }
 
  protected:
+  void enter_scope() override { facts_outside_.push_back(facts_); }
+  void leave_scope() override {
+    facts_ = std::move(facts_outside_.back());
+    facts_outside_.pop_back();
+  }
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     if (binding.cast) return cast_of(binding, builder);
     dims_.insert(binding.var.get());
@@ -116,7 +121,8 @@ class KnownValueFolder final : public GraphRewriter {
 
   KnownValues values_;
   Analyzer facts_;
-  VarSet dims_;  // the variables so far, of dims and scalars among others
+  std::vector<Analyzer> facts_outside_;  // of the branches and local functions around
+  VarSet dims_;                          // the variables so far, of dims and scalars among others
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ bool is_nameless(const std::string& text);
 void check_output(const std::string& output, const std::string& input);
 // Throws CLI::ValidationError where an output would replace one of the inputs, or another output. "" and "-" are none.
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs);
-// Throws CompileError where there is no folder for an output, or none that can be written to, before long work.
+// Throws CompileError if the folder of an output is missing or cannot be written to. Commands ask before long work.
 void check_writable(const std::vector<std::string>& outputs);
 // Does so where results in this folder, output_0.npy and so on, would replace one of the inputs.
 void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs);

@@ -61,7 +61,7 @@ class WeightsCheck {
 
 struct Artifact {
   Executable executable;                         // verified; constants point into the mapped file
-  std::shared_ptr<const KernelLibrary> library;  // null when there is no machine code, or it is not loaded
+  std::shared_ptr<const KernelLibrary> library;  // null without machine code, or when it is not loaded
   std::shared_ptr<const MappedFile> file;
   std::shared_ptr<const WeightsCheck> weights;  // null with verify_hash false
 };

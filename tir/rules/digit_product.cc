@@ -106,6 +106,7 @@ class DigitSchedule {
     sch_.apply(DecomposeReduction{product_, chunk});
     const AttrList parameters = prefetches_of_parameters(words);
     if (!parameters.empty()) sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), parameters});
+    // Only the last block of rows tests which of them there are.
     if (plan_.groups > 0) sch_.apply(Annotate{tile, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{tile});
     schedule_blocks_by_default(sch_, before, found_.target);
