@@ -37,13 +37,14 @@ fs::path folder_for(const std::string& document) {
 // Returns whether the command needs what is optional: a library in the build, or NumPy beside it.
 bool needs_what_is_missing(const std::string& command) {
   if (test::contains(command, "PYTHONPATH=api/python")) return !test::why_no_python_package().empty();
+  if (test::contains(command, ".png")) return !fs::exists(RELAXC_BINARY_DIR "/librelaxc_images.so");
   if (test::contains(command, "build/examples/serve/")) return !fs::exists(RELAXC_BINARY_DIR "/examples/serve/serve");
 #ifdef RELAXC_ONEDNN_PLUGIN
   constexpr bool kHasOneDnn = true;
 #else
   constexpr bool kHasOneDnn = false;
 #endif
-  return !kHasOneDnn && command.find("libonednn.so") != std::string::npos;
+  return !kHasOneDnn && test::contains(command, "onednn");
 }
 
 void run_steps(const std::string& document, const std::vector<test::DocumentStep>& steps) {
