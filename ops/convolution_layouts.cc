@@ -95,6 +95,7 @@ struct Form {
   bool is_depthwise, is_grouped, is_picture;
   bool has_strides, is_dilated;
   bool has_long_rows;
+  double filled_lanes;       // of a vector along a row, as a part of all
   bool has_whole_points;     // all pixels, read point by point, fill vectors
   bool is_narrow, has_dots;  // bytes or bfloat16; sums of several products in one instruction
 
@@ -102,7 +103,8 @@ struct Form {
   double plain_time() const {
     if (is_narrow) return kTimeOfPlainBytes;
     if (window == 1 && !has_strides && !is_grouped && has_whole_points) return 1.1;
-    if (is_depthwise) return has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3;
+    if (is_depthwise)
+      return (has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3) / filled_lanes;
     if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
     if (has_long_rows) return 1.2;
     return is_grouped ? 1.4 : 3.5;
@@ -144,13 +146,15 @@ Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& 
   Expr points = int_imm(1);
   for (size_t d = 2; d < result.size(); ++d) points = points * result[d];
   const auto num_points = as_int(simplify(points));
+  const double width = guessed_extent(result.back(), q.sizes);
   return {.window = window,
           .is_depthwise = blocks.is_depthwise(),
           .is_grouped = blocks.groups > 1,
           .is_picture = is_picture,
           .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
           .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
-          .has_long_rows = guessed_extent(result.back()) >= static_cast<double>(kLongRow * blocks.block),
+          .has_long_rows = width >= static_cast<double>(kLongRow * blocks.block),
+          .filled_lanes = std::min(1.0, width / static_cast<double>(blocks.block)),
           .has_whole_points = num_points && *num_points % blocks.block == 0,
           .is_narrow = numbers != Numbers::kFloat32,
           .has_dots =
@@ -219,7 +223,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
     return b.op("nn.conv2d", {image, w}, attrs);
   };
   const Form form = form_of(q, blocks, attrs, *numbers, is_picture);
-  const double products = guessed_elements(*result) * static_cast<double>(blocks.depth * form.window);
+  const double products = guessed_elements(*result, q.sizes) * static_cast<double>(blocks.depth * form.window);
   const double with_zeros =
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /

@@ -1,6 +1,7 @@
 #include "ops/layouts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
@@ -15,10 +16,13 @@ namespace relaxc {
 namespace {
 
 // Figures of the estimates, fitted on x86-64 with AVX-512.
-constexpr int64_t kFewestLanes = 4;     // of a block
-constexpr int64_t kWideWindow = 7;      // of a picture: copies of shorter rows cost less than products with zeros
-constexpr int64_t kGuessedBatch = 1;    // a symbolic first extent: what one image costs decides for all
-constexpr double kSlownessOfMoves = 3;  // how much longer moving bytes takes than reading them from the L2 cache
+constexpr int64_t kFewestLanes = 4;          // of a block
+constexpr int64_t kWideWindow = 7;           // of a picture: copies of shorter rows cost less than products with zeros
+constexpr int64_t kGuessedBatch = 1;         // a symbolic first extent: what one image costs decides for all
+constexpr int64_t kGuessedSide = 224;        // of a picture
+constexpr int64_t kLeastSide = 7;            // of an image of many channels
+constexpr double kSideTimesChannels = 7168;  // of images inside of networks: 32 x 224, 256 x 28, 1024 x 7
+constexpr double kSlownessOfMoves = 3;       // how much longer moving bytes takes than reading them from the L2 cache
 
 // Returns the call's arguments with other tensors in place of its own.
 std::vector<Expr> with_tensors(const Call& call, const std::vector<Expr>& tensors) {
@@ -189,21 +193,38 @@ int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of) {
   return gains ? round_up(of.width, pixels) - of.width : 0;
 }
 
-double guessed_extent(const Expr& dim, int64_t guess) {
+VarMap guessed_sizes(const Function& function) {
+  VarMap result;
+  for (const VarRef& param : function.params) {
+    const std::vector<Expr>* dims = known_shape(param.type());
+    const auto channels = dims && dims->size() > 2 ? as_int((*dims)[1]) : std::nullopt;
+    if (!channels || *channels <= kPictureChannels) continue;
+    const double side = kSideTimesChannels / static_cast<double>(*channels);
+    // A line or a volume has as many points as an image of these channels.
+    const double extent = std::pow(side, 2.0 / static_cast<double>(dims->size() - 2));
+    const int64_t guess = std::max(kLeastSide, static_cast<int64_t>(extent));
+    for (size_t d = 2; d < dims->size(); ++d) {
+      if ((*dims)[d].is<Var>()) result.emplace((*dims)[d].get(), int_imm(guess, dtype_of((*dims)[d])));
+    }
+  }
+  return result;
+}
+
+static double extent_with(const Expr& dim, int64_t guess, VarMap sizes) {
   if (auto known = as_int(dim)) return static_cast<double>(*known);
-  VarMap guesses;
-  for (const VarRef& var : free_vars(dim)) guesses.emplace(var.get(), int_imm(guess, dtype_of(var)));
-  const int64_t extent = as_int(simplify(substitute(dim, guesses))).value_or(guess);
+  for (const VarRef& var : free_vars(dim)) sizes.emplace(var.get(), int_imm(guess, dtype_of(var)));
+  const int64_t extent = as_int(simplify(substitute(dim, sizes))).value_or(guess);
   return static_cast<double>(std::max<int64_t>(1, extent));
 }
-double guessed_elements(const std::vector<Expr>& dims) {
-  double count = dims.empty() ? 1 : guessed_extent(dims[0], kGuessedBatch);
-  for (size_t d = 1; d < dims.size(); ++d) count *= guessed_extent(dims[d]);
+double guessed_extent(const Expr& dim, const VarMap& sizes) { return extent_with(dim, kGuessedSide, sizes); }
+double guessed_elements(const std::vector<Expr>& dims, const VarMap& sizes) {
+  double count = dims.empty() ? 1 : extent_with(dims[0], kGuessedBatch, sizes);
+  for (size_t d = 1; d < dims.size(); ++d) count *= guessed_extent(dims[d], sizes);
   return count;
 }
 
-double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target) {
-  const double bytes = 2 * guessed_elements(dims) * static_cast<double>(dtype.bytes());
+double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target, const VarMap& sizes) {
+  const double bytes = 2 * guessed_elements(dims, sizes) * static_cast<double>(dtype.bytes());
   const bool in_cache = bytes <= static_cast<double>(target.l3.bytes);
   return in_cache ? bytes * kSlownessOfMoves / target.l2_bytes_per_cycle : bytes / target.memory_bytes_per_cycle;
 }

@@ -18,6 +18,7 @@ struct LayoutQuestion {
   const Target& target;
   // By tensor argument (tensors_of): the other layout in which it may be had.
   std::vector<std::optional<Layout>> layouts;
+  const VarMap& sizes;  // guesses for symbolic dims: guessed_sizes()
 };
 
 // Another form of the call, on tensors in these layouts. Padded places of its result hold any values.
@@ -61,13 +62,14 @@ std::optional<int64_t> channels_in_block(const Target& target, const Convolution
 // lane. They are multiplied with pixels beyond, which is exact for bytes alone: infinity times zero is not zero.
 int64_t zeros_in_window(const Target& target, const ConvolutionSizes& of);
 constexpr int64_t kPictureChannels = 4;  // the most of a picture, which are too few for a block
-// Return an extent and the number of elements. A guess stands for each symbolic dim: the side of a picture, and a batch
-// of one for the first of several.
-constexpr int64_t kGuessedSide = 224;
-double guessed_extent(const Expr& dim, int64_t guess = kGuessedSide);
-double guessed_elements(const std::vector<Expr>& dims);
+// Returns guesses for the symbolic sizes of a function's images: the more channels an input has, the smaller it is.
+VarMap guessed_sizes(const Function& function);
+// Return an extent and the number of elements. For a symbolic dim without a guess in `sizes` stands the side of a
+// picture, for the first of several a batch of one.
+double guessed_extent(const Expr& dim, const VarMap& sizes = {});
+double guessed_elements(const std::vector<Expr>& dims, const VarMap& sizes = {});
 // Returns the cycles that moving such a tensor into another layout takes.
-double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target);
+double cycles_of_transform(const std::vector<Expr>& dims, DType dtype, const Target& target, const VarMap& sizes);
 
 // Returns the order in which the kernel of a convolution of images in channel blocks reads its weight, "OIHW16i16o", or
 // "OIHW16o" where channels are not in blocks or do not divide by them; nullopt for any other convolution. Where an

@@ -43,11 +43,11 @@ bool has_rule_for(const std::string& op, const PassContext& context) {
 
 // Returns the offer of a call's row; nullopt where a user's rule expects the operator that would be another one.
 std::optional<LayoutOffer> offer_of(const Expr& value, const Span& span, const Layouts& layouts,
-                                    const PassContext& context) {
+                                    const PassContext& context, const VarMap& sizes = {}) {
   const Call* call = value.as<Call>();
   const OpRow* row = call ? context.ops.find(op_name(value)) : nullptr;
   if (!row || !row->layouts) return std::nullopt;
-  auto offer = row->layouts({OpCall{*call, span}, value.type(), context.target, layouts});
+  auto offer = row->layouts({OpCall{*call, span}, value.type(), context.target, layouts, sizes});
   const bool is_expected = offer && !offer->becomes.empty() && has_rule_for(row->name, context);
   return is_expected ? std::nullopt : offer;
 }
@@ -102,6 +102,7 @@ class LayoutChoice {
 
   // Returns the options by the variable of the value.
   std::unordered_map<const NodeHeader*, Option> run(const FunctionRef& function) {
+    sizes_ = guessed_sizes(*function);
     add_sequence(function->body);
     std::vector<bool> by_formula = solve(false), taken = solve(true);
     std::unordered_map<const NodeHeader*, Option> result;
@@ -188,7 +189,7 @@ class LayoutChoice {
         operands.push_back(is_laid_out ? std::optional(offer->laid_out.layout) : std::nullopt);
       return Option{binding.var, known, operands, offer->laid_out.layout};
     }
-    std::optional<LayoutOffer> offer = offer_of(binding.value, binding.var.span(), known, context_);
+    std::optional<LayoutOffer> offer = offer_of(binding.value, binding.var.span(), known, context_, sizes_);
     if (!offer) return std::nullopt;
     const std::string op = offer->becomes.empty() ? op_name(binding.value) : offer->becomes;
     return Option{binding.var,
@@ -240,7 +241,7 @@ class LayoutChoice {
     std::vector<std::pair<Layout, size_t>> laid_out;
     const std::optional<size_t> plain = value.option ? std::optional(cut.add_node()) : std::nullopt;
     auto transform = [&](const Layout& layout) {
-      return weight * cycles_of_transform(layout.to_plain(layout.from_plain(dims)), dtype, context_.target);
+      return weight * cycles_of_transform(layout.to_plain(layout.from_plain(dims)), dtype, context_.target, sizes_);
     };
     if (plain) cut.add_cost(nodes[*value.option], *plain, transform(options_[*value.option].result));
     for (const Use& use : value.uses) {
@@ -259,6 +260,7 @@ class LayoutChoice {
 
   const IRModule& module_;
   const PassContext& context_;
+  VarMap sizes_;  // guesses for symbolic dims
   std::vector<Option> options_;
   std::unordered_map<const NodeHeader*, Value> values_;    // by variable
   std::unordered_map<const NodeHeader*, size_t> kernels_;  // options of kernels with several results, by variable
