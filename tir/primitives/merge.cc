@@ -17,6 +17,31 @@ bool are_shared(const TreeNode* loop, const TreeNode* outermost) {
   }
 }
 
+// Returns the node right below `above` on the way to this one.
+TreeNode* towards(TreeNode* node, const TreeNode* above) {
+  while (node->parent != above) node = node->parent;
+  return node;
+}
+
+// Returns whether, in each iteration of the first loop, `writers` make what block `b` reads in the same iteration of
+// the second one: all of it, or in each iteration of loops right below that count the same. That is seen where rows of
+// several axes are counted together, as in (3 * i + j) // 16 and (3 * i + j) % 16.
+bool makes_what_is_read(const Nodes& writers, TreeNode* first, TreeNode* b, const TreeNode* second,
+                        const BufferRegion& read, VarMap vars) {
+  auto needed = map_each(region_at(b, read, second), [&](const Range& range) { return substitute(range, vars); });
+  if (writes_all(writers, read.buffer, first, needed)) return true;
+  if (writers.empty() || b == second) return false;
+  TreeNode *inner = towards(writers[0], first), *other = towards(b, second);
+  const bool is_same =
+      inner->is_loop() && other->is_loop() && inner->loop->kind == other->loop->kind &&
+      std::ranges::all_of(writers, [&](TreeNode* writer) { return towards(writer, first) == inner; }) &&
+      first->tree->facts.can_prove_equal(inner->loop->min, other->loop->min) &&
+      first->tree->facts.can_prove_equal(inner->loop->extent, other->loop->extent);
+  if (!is_same) return false;
+  vars.emplace(other->var().get(), inner->var());
+  return makes_what_is_read(writers, inner, b, other, read, std::move(vars));
+}
+
 // Returns why block `b` of the second nest cannot follow block `a` of the first in each merged iteration. `vars` are
 // the second nest's variables in terms of the first's.
 Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars,
@@ -27,11 +52,10 @@ Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, Tree
   }
   for (const BufferRegion& read : b->block->reads) {
     if (!write_of(a, read.buffer)) continue;
-    auto needed = map_each(region_at(b, read, second), [&](const Range& range) { return substitute(range, vars); });
     if (is_shared) {
       Nodes writers = blocks_below(first);
       std::erase_if(writers, [&](const TreeNode* block) { return !write_of(block, read.buffer); });
-      if (writes_all(writers, read.buffer, first, needed)) continue;
+      if (makes_what_is_read(writers, first, b, second, read, vars)) continue;
     }
     if (a->partial || a->carried || b->carried)
       return message("block '{}' may not have made all of '{}' in an iteration", a, read.buffer);
@@ -39,7 +63,7 @@ Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, Tree
     if (auto driven = find_unfinished(a, first))
       return message("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
                      driven->loop, driven->axis->var, a);
-    if (!writes_all({a}, read.buffer, first, needed))
+    if (!makes_what_is_read({a}, first, b, second, read, vars))
       return message(
           "cannot prove that block '{}' reads only elements that '{}' computes of '{}' in the same iteration", b, a,
           read.buffer);
