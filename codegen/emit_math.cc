@@ -1,6 +1,7 @@
 // The functions that networks use most are computed in float. All others are computed in double and rounded once. That
 // halves the lanes of a vector, but the 29 spare bits make plain series and textbook identities accurate enough.
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <array>
 #include <limits>
@@ -37,11 +38,28 @@ Exponential exponential(const Lanes& x) {
   return {fma(polynomial(r, kExpm1), r * r, r), n.integer, n};
 }
 
+// An argument that is -infinity below a bound, as those of a softmax are (power_in_softmax), and otherwise `x`.
+struct Bounded {
+  Lanes x, is_below;
+};
+std::optional<Bounded> bounded(const Lanes& argument, double least) {
+  using namespace llvm::PatternMatch;
+  llvm::Value *is_below = nullptr, *x = nullptr;
+  const llvm::APFloat *bound = nullptr, *below = nullptr;
+  llvm::FCmpInst::Predicate compared = {};
+  const bool is = match(argument.value(), m_Select(m_Value(is_below), m_APFloat(below), m_Value(x))) &&
+                  below->isInfinity() && below->isNegative() &&
+                  match(is_below, m_FCmp(compared, m_Specific(x), m_APFloat(bound))) &&
+                  compared == llvm::FCmpInst::FCMP_OLT && bound->convertToDouble() >= least;
+  return is ? std::optional(Bounded{argument.with(x), argument.with(is_below)}) : std::nullopt;
+}
+
 // The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
 // Below -104 the result is 0 without them: masked scores of attention are far below, and a processor takes a hundred
 // cycles for a vector with a result that is too small for a normal number.
-Lanes exp(const Lanes& x) {
-  const Lanes is_zero = x < -104;
+Lanes exp(const Lanes& argument) {
+  constexpr double kLeast = -104;
+  const auto [x, is_zero] = bounded(argument, kLeast).value_or(Bounded{argument, argument < kLeast});
   Exponential e = exponential(at_most(select(is_zero, 0, x), 89));
   if (auto result = scaled(e.fraction + 1, e.scale)) return select(is_zero, 0, *result);
   Lanes half = shift_right_signed(e.n, 1);
