@@ -88,8 +88,9 @@ ColumnTile row_of_window(std::optional<int64_t> extent, int lanes) {
 }
 
 // Returns the columns of a tile, shorter vectors where these divide the extent, unless more than twice as many would be
-// needed as full ones, of which the last one is partial.
-ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes) {
+// needed as full ones, of which the last one is partial. With masks the only vector may be partial.
+ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes, bool has_masks) {
+  if (has_masks && extent && *extent < lanes) return row_of_window(extent, lanes);
   ColumnTile exact = choose_column_tile(extent, lanes);
   if (!extent || exact.lanes == lanes || *extent < 2 * lanes) return exact;
   return 2 * ceil_div(*extent, int64_t{lanes}) <= *extent / exact.lanes ? choose_column_tile(std::nullopt, lanes)
@@ -98,14 +99,14 @@ ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes) {
 
 // Takes the spatial axis with the best columns, if there is one, and decides their width.
 void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
-                    const Analyzer& facts, Decisions& decisions) {
+                    bool has_masks, const Analyzer& facts, Decisions& decisions) {
   std::tuple best_score{false, 0, 0, false};
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     auto known = as_int(nest.axes[d].domain.extent);
     if (known && *known < cost_model::kFewestLanes) continue;
     bool is_last = d + 1 == nest.num_spatial;
     bool is_row = slides(loads, nest.axes[d], std::span(nest.axes).last(tile.window));
-    ColumnTile columns = is_row ? row_of_window(known, lanes) : tile_of_columns(known, lanes);
+    ColumnTile columns = is_row ? row_of_window(known, lanes) : tile_of_columns(known, lanes, has_masks);
     bool fits = true, contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
       auto stride = lane_stride(load, nest.axes[d].var, columns.columns(), facts);
@@ -347,14 +348,15 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   std::vector<Ref<BufferLoad>> loads = loads_of(reduction->value);
   int lanes = lanes_of(*block, target);
   plan.window = axes_of_window(nest, loads);
-  if (lanes > 1) choose_columns(plan, nest, loads, lanes, facts, decisions);
+  // A mask costs a product nothing, and other operations an instruction.
+  bool has_masks = target.vector_bits >= cost_model::kMaskedBits && is_contraction(*block);
+  if (lanes > 1) choose_columns(plan, nest, loads, lanes, has_masks, facts, decisions);
   if (plan.column_axis) {
     if (plan.window > 0) choose_window(plan, nest, loads, target, decisions);
     choose_rows(plan, nest, loads, target, decisions);
     plan.columns_inside = plan.window == 0 && plan.row_axis && has_short_sums(nest, target);
     if (plan.window > 0 && makes_operand) choose_band(plan, nest, facts, target, decisions);
-    // A mask costs a product nothing, and other operations an instruction.
-    bool has_masks = target.vector_bits >= cost_model::kMaskedBits && (plan.band || is_contraction(*block));
+    has_masks = has_masks || (plan.band && target.vector_bits >= cost_model::kMaskedBits);
     plan.masks_columns =
         has_masks && plan.window > 0 && plan.row_axis && !as_int(nest.axes[*plan.column_axis].domain.extent);
   } else {
