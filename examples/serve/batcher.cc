@@ -96,8 +96,20 @@ Tensor Batcher::stacked(const std::vector<Request>& batch) {
   return Tensor::view(std::move(shape), relaxc::kFloat32, memory_.raw(), memory_.owner());
 }
 
+void Batcher::count(size_t answered, std::string error) {
+  std::unique_lock lock(mutex_);
+  counts_.answered += static_cast<int64_t>(answered);
+  ++counts_.batches;
+  if (!error.empty()) ++counts_.failed;
+  const bool is_new = !error.empty() && error != counts_.error;
+  counts_.error = error;
+  lock.unlock();
+  if (is_new && on_error) on_error(error);
+}
+
 void Batcher::work() {
   for (std::vector<Request> batch; !(batch = next_batch()).empty();) {
+    std::string failure;
     try {
       const Tensor results = session_.run({stacked(batch)})[0];
       const float* row = results.data<float>();
@@ -105,12 +117,11 @@ void Batcher::work() {
         request.answer.set_value({row, row + output_.row_size});
         row += output_.row_size;
       }
-    } catch (...) {  // each caller gets the error
+    } catch (const std::exception& error) {  // each caller gets it
+      failure = error.what();
       for (Request& request : batch) request.answer.set_exception(std::current_exception());
     }
-    std::lock_guard lock(mutex_);
-    counts_.answered += std::ssize(batch);
-    ++counts_.batches;
+    count(batch.size(), std::move(failure));
   }
 }
 

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,9 +23,11 @@ struct BatchSettings {
   int threads = 0;  // of the session; 0: all cores
 };
 
-// How many samples were accepted, how many of them have an answer, and how many runs that took.
+// How many samples were accepted, how many of them have an answer, and how many runs that took; of these, how many
+// failed, and the error of the last one where it did.
 struct BatchCounts {
-  int64_t accepted = 0, answered = 0, batches = 0;
+  int64_t accepted = 0, answered = 0, batches = 0, failed = 0;
+  std::string error = {};
 };
 
 // Runs a program of one float32 input and one float32 output whose first dim is the batch: symbolic, and the same. All
@@ -40,6 +44,8 @@ class Batcher {
   std::optional<std::future<std::vector<float>>> submit(std::vector<float> sample);
   // Answers what has been accepted, and ends.
   void finish();
+  // Is told of the error of a run, unless the run before failed with the same one. To be set before the first sample.
+  std::function<void(const std::string& error)> on_error;
   BatchCounts counts() const;
 
  private:
@@ -57,6 +63,7 @@ class Batcher {
   };
 
   void work();
+  void count(size_t answered, std::string error);
   std::vector<Request> next_batch();
   relaxc::Tensor stacked(const std::vector<Request>& batch);
 

@@ -1,8 +1,8 @@
 // Serves an artifact over HTTP. POST /predict takes the float32 elements of one sample, little-endian, and answers
-// those of its row of the result. GET / describes the program and counts requests. SIGTERM and SIGINT end the server
-// when all connections that the system has accepted for it are answered. Usage: serve ARTIFACT [--port 8080] [--batch
-// 32] [--wait MICROSECONDS]
-// [--queue 1024] [--threads 0] [--connections 64]; port 0 is any free one.
+// those of its row of the result. GET / describes the program and counts requests; its status is 503 while runs fail.
+// SIGTERM, SIGINT and SIGHUP end the server when all connections that the system has accepted for it are answered.
+// Usage: serve ARTIFACT [--port 8080] [--batch 32] [--wait MICROSECONDS] [--queue 1024] [--threads 0]
+// [--connections 64]; port 0 is any free one.
 //
 // The library, cpp-httplib, has a thread for each open connection: it waits for the answer while the batcher runs.
 #include <httplib.h>
@@ -118,13 +118,16 @@ sigset_t block_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
 
 std::string in_words(const serve::BatchCounts& counts) {
-  return fmt::format("accepted {} requests, answered {} in {} batches", counts.accepted, counts.answered,
-                     counts.batches);
+  std::string words =
+      fmt::format("accepted {} requests, answered {} in {} batches", counts.accepted, counts.answered, counts.batches);
+  if (counts.failed > 0) words += fmt::format(", of which {} failed", counts.failed);
+  return words;
 }
 
 void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& program) {
@@ -137,9 +140,12 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
   });
   server.set_payload_max_length(batcher.sample_size() * sizeof(float) + (1 << 20));
   server.Get("/", [&](const httplib::Request&, httplib::Response& response) {
-    response.set_content(fmt::format("{} -> {}\n{}\n", to_string(program.inputs()[0]), to_string(program.outputs()[0]),
-                                     in_words(batcher.counts())),
-                         "text/plain");
+    const serve::BatchCounts counts = batcher.counts();
+    response.status = counts.error.empty() ? 200 : 503;
+    response.set_content(
+        fmt::format("{} -> {}\n{}\n{}", to_string(program.inputs()[0]), to_string(program.outputs()[0]),
+                    in_words(counts), counts.error.empty() ? "" : "the last run: " + counts.error + "\n"),
+        "text/plain");
   });
   server.Post("/predict", [&](const httplib::Request& request, httplib::Response& response) {
     predict(batcher, request, response);
@@ -186,6 +192,7 @@ int main(int argc, char** argv) try {
                                    .longest_wait = std::chrono::microseconds(flags["wait"]),
                                    .longest_queue = static_cast<size_t>(flags["queue"]),
                                    .threads = flags["threads"]});
+  batcher.on_error = [](const std::string& error) { fmt::print(stderr, "a run failed: {}\n", error); };
   Server server(flags["connections"]);
   set_up(server, batcher, program);
   const int port = bound_port(server, flags["port"]);

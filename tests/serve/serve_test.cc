@@ -49,6 +49,7 @@ class Server {
     return test::matches(text, fmt::format(": 0100007F:{:04X} \\w+:\\w+ 01 \\w+:0*[1-9A-F]", std::stoi(port_))).size();
   }
   std::string artifact() const { return folder_.at("digits.so"); }
+  std::string log() const { return folder_.read("log"); }
   // Tells the server to end, and returns the last line that it prints.
   std::string end() {
     if (running_.joinable()) {
@@ -164,6 +165,23 @@ TEST_CASE("a server says what is wrong with a request", "[serve]") {
   CHECK(second.exit_code == 1);
   CHECK(contains(second.err, fmt::format("port {} is in use", server.port())));
   CHECK(contains(server.end(), "accepted 0 requests"));
+}
+
+TEST_CASE("a server whose runs fail says so, and ends when its terminal goes", "[serve]") {
+  Server server("");
+  REQUIRE_FALSE(server.port().empty());
+  const std::string sample(256, '0');
+  CHECK(contains(answer_of(server, post(sample)), "200 OK"));
+  CHECK(contains(answer_of(server, kAbout), "200 OK"));
+  std::filesystem::last_write_time(server.artifact(), std::filesystem::file_time_type::clock::now());
+  for (int i = 0; i < 2; ++i) CHECK(contains(answer_of(server, post(sample)), "500 Internal Server Error"));
+  const std::string about = answer_of(server, kAbout);
+  INFO(about);
+  CHECK(contains(about, "503 Service Unavailable"));
+  CHECK(contains(about, "answered 3 in 3 batches, of which 2 failed\nthe last run: '"));
+  server.send(SIGHUP);
+  CHECK(contains(server.end(), "accepted 3 requests, answered 3 in 3 batches, of which 2 failed"));
+  CHECK(test::matches(server.log(), "a run failed: '[^\n]*was written to while it was in use").size() == 1);
 }
 
 TEST_CASE("a server refuses requests when its queue is full", "[serve]") {
