@@ -1,4 +1,7 @@
 // The pages in a browser: their scripts run without an error, draw what the data say, and stand hostile names.
+#include <fmt/format.h>
+
+#include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/relaxc_command.h"
 #include "tests/report.h"
@@ -27,6 +30,21 @@ void check_is_ready(const std::string& page) {
 }
 
 }  // namespace
+
+TEST_CASE("a browser finds one node of 6,000", "[tools]") {
+  if (!has_browser()) return;
+  PageFolder folder;
+  test::OnnxModel model;
+  model.input("v0", kFloat32, "n").output("v6000");
+  for (int i = 0; i < 6000; ++i)
+    model.node("Softmax", fmt::format("v{}", i), fmt::format("v{}", i + 1))
+        .set_name(fmt::format("/block{}/{}", i / 60, i));
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  folder.made("model.html", {"view", file, "-o", folder.at("model.html")});
+  const std::string page = opened_page(folder, folder.at("model.html") + "#search=/block75/4503");
+  check_is_ready(page);
+  CHECK(contains(page, status_line("1 of 6,002 nodes: ↓ ↑ and Enter go there")));
+}
 
 TEST_CASE("a browser draws the graph, finds nodes and shows the texts of a kernel", "[tools]") {
   if (!has_browser()) return;
