@@ -37,6 +37,20 @@ std::optional<bool> gives_floats(const onnx::NodeProto& node) {
   return !value || is_float_type(value->t().data_type());
 }
 
+// Returns whether a Transpose of a matrix exchanges its axes.
+bool exchanges_axes(const onnx::NodeProto& node) {
+  const onnx::AttributeProto* order = find_attribute(node, "perm");
+  return !order || (order->ints_size() == 2 && order->ints(0) == 1);
+}
+Tensor transposed(const Tensor& matrix) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  Tensor result = Tensor::empty({columns, rows}, kFloat32);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) result.data<float>()[j * rows + i] = matrix.data<float>()[i * columns + j];
+  }
+  return result;
+}
+
 }  // namespace
 
 int64_t int_attribute(const onnx::NodeProto& node, const std::string& name, int64_t otherwise) {
@@ -56,6 +70,8 @@ QuantizationGraph::QuantizationGraph(const std::string& model) {
   proto_.mutable_graph()->clear_initializer();
   hoist_constants();
   index();
+  fold_copies_of_constants();
+  index();
   fold_batch_normalizations();
   index();
   index_floats();
@@ -69,6 +85,35 @@ void QuantizationGraph::hoist_constants() {
     tensor = value->t();
     tensor.set_name(node.output(0));
     return true;
+  });
+}
+
+// Exporters write one of several equal weights, and an Identity for each of the others; some leave a Transpose there.
+void QuantizationGraph::fold_copies_of_constants() {
+  std::map<std::string, std::string> originals;  // of copies
+  std::set<std::string> folded;
+  for (onnx::NodeProto& node : nodes_) {
+    for (std::string& input : *node.mutable_input()) {
+      if (const std::string* original = find_value(originals, input)) input = *original;
+    }
+    const bool is_of_constant = is_standard(node) && node.input_size() == 1 && constants_.contains(node.input(0));
+    if (!is_of_constant || is_output(node.output(0))) continue;
+    if (node.op_type() == "Identity") {
+      originals.emplace(node.output(0), node.input(0));
+      folded.insert(node.output(0));
+    } else if (node.op_type() == "Transpose" && exchanges_axes(node)) {
+      const Tensor* matrix = constant(node.input(0));
+      if (!matrix || matrix->ndim() != 2 || matrix->dtype() != kFloat32) continue;
+      onnx::TensorProto& proto = constants_[node.output(0)];
+      proto = proto_of_tensor(transposed(*matrix), {});
+      proto.set_name(node.output(0));
+      folded.insert(node.output(0));
+    }
+  }
+  index();
+  // A graph within a node may read a copy by its name.
+  std::erase_if(nodes_, [&](const onnx::NodeProto& node) {
+    return folded.contains(node.output(0)) && (node.op_type() == "Transpose" || readers(node.output(0)).empty());
   });
 }
 

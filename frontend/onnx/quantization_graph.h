@@ -18,8 +18,8 @@ double float_attribute(const onnx::NodeProto& node, const std::string& name, dou
 
 class QuantizationGraph {
  public:
-  // Parses the model; Constant nodes become initializers, and a BatchNormalization becomes part of the convolution
-  // before it. Throws a CompileError for bytes that are not a model.
+  // Parses the model; Constant nodes become initializers, as do copies of initializers and transposed ones, and a
+  // BatchNormalization becomes part of the convolution before it. Throws a CompileError for bytes that are not a model.
   explicit QuantizationGraph(const std::string& model);
 
   // ---- The model as it is
@@ -53,6 +53,7 @@ class QuantizationGraph {
 
  private:
   void hoist_constants();
+  void fold_copies_of_constants();
   void fold_batch_normalizations();
   bool fold(const onnx::NodeProto& normalization, onnx::NodeProto& convolution);
   void index();

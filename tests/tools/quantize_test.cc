@@ -118,6 +118,21 @@ TEST_CASE("numbers that integers hold exactly survive", "[quantize]") {
   }
 }
 
+TEST_CASE("copies of a weight and transposed ones are weights", "[quantize]") {
+  OnnxModel model;
+  model.input("x", kFloat32, "n,8").constant("w", steps({8, 8}, 1, 1)).output("y");
+  model.node("Identity", "w", "same"), model.node("Transpose", "same", "turned");
+  model.node("MatMul", "x w", "a"), model.node("MatMul", "a same", "b"), model.node("MatMul", "b turned", "y");
+  const std::string bytes = model.proto().SerializeAsString();
+  const QuantizedModel quantized = quantize_model(bytes, {.kind = Quantization::kWeights});
+  const std::string operators = operators_of(quantized.model);
+  INFO(operators);
+  CHECK(!contains(operators, "Identity"));
+  CHECK(!contains(operators, "Transpose"));
+  CHECK(operators.find("DequantizeLinear MatMul") != operators.rfind("DequantizeLinear MatMul"));
+  CHECK(difference(bytes, quantized.model, {steps({3, 8}, 100, 1.0 / 16)}) == "");
+}
+
 TEST_CASE("dynamic ranges that fit give exact results", "[quantize]") {
   Tensor x = steps({3, 12}, 100, 1.0 / 16);
   x.set_double(0, kFull.low), x.set_double(1, kFull.high);
