@@ -341,13 +341,18 @@ void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& out
   }
 }
 
-// Says what the model's opset has no longer, and what is ignored.
+// Says what the model's opset has no longer, what is ignored, and what surprises.
 static void warn_of(ModelContext& context, const onnx::NodeProto& node, const ConverterRow& row, int64_t version,
                     const Span& span) {
   if (row.removed_in != 0 && version >= row.removed_in)
     context.warn(span,
                  fmt::format("{} is in opsets up to {}, the model has {}", row.op_type, row.removed_in - 1, version),
                  fmt::format("it is computed as in opset {}", row.removed_in - 1));
+  auto is_of_inference = [](const auto& attribute) { return attribute.name() == "is_test" && attribute.i() != 0; };
+  constexpr int64_t kInference = 7;  // the opset since which a Dropout keeps all elements unless it is told to train
+  if (row.op_type == "Dropout" && version < kInference && std::ranges::none_of(node.attribute(), is_of_inference))
+    context.diagnostics.warning(
+        span, "it drops elements at random: is_test is 0, as by default before opset {}; 1 keeps all", kInference);
   for (const auto& attribute : node.attribute()) {
     if (row.has_attribute(attribute.name())) continue;
     context.warn(span,

@@ -292,10 +292,7 @@ class Recurrent {
   int64_t padding_ = 0;          // of a hidden state, which is in hidden_
 };
 
-Outputs recurrent(Node& n) {
-  if (n.opset() < 7) n.unsupported("recurrent operators before opset 7");
-  return Recurrent(n, n.tensor(1), n.tensor(2)).convert();
-}
+Outputs recurrent(Node& n) { return Recurrent(n, n.tensor(1), n.tensor(2)).convert(); }
 
 }  // namespace
 
@@ -304,11 +301,14 @@ Outputs dynamically_quantized_lstm(Node& n, const Expr& weights, const Expr& rec
 }
 
 std::vector<ConverterRow> recurrent_converters() {
-  return {{"RNN", 1, 3, 6, recurrent, "activation_alpha activation_beta activations clip direction hidden_size layout"},
-          {"GRU", 1, 3, 6, recurrent,
-           "activation_alpha activation_beta activations clip direction hidden_size layout linear_before_reset"},
-          {"LSTM", 1, 3, 8, recurrent,
-           "activation_alpha activation_beta activations clip direction hidden_size input_forget layout"}};
+  return {
+      {"RNN", 1, 3, 6, recurrent,
+       "activation_alpha activation_beta activations clip direction hidden_size layout output_sequence"},
+      {"GRU", 1, 3, 6, recurrent,
+       "activation_alpha activation_beta activations clip direction hidden_size layout linear_before_reset "
+       "output_sequence"},
+      {"LSTM", 1, 3, 8, recurrent,
+       "activation_alpha activation_beta activations clip direction hidden_size input_forget layout output_sequence"}};
 }
 
 }  // namespace relaxc::onnx_import

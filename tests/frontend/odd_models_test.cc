@@ -8,6 +8,7 @@
 
 #include "codegen/compile.h"
 #include "frontend/onnx/test_data.h"
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/process.h"
 
@@ -88,6 +89,22 @@ TEST_CASE("an operator gives the same on a shape and on the same numbers at run 
   }
   for (const std::string& warning : warnings) UNSCOPED_INFO(warning);
   CHECK(warnings.empty());
+}
+
+TEST_CASE("a dropout that draws elements, as by default in old opsets, is a warning", "[frontend]") {
+  const test::Folder folder("dropout");
+  for (int is_test : {0, 1}) {
+    test::OnnxModel model(6);
+    model.input("x", kFloat32, "3").output("y");
+    test::set_int(model.node("Dropout", "x", "y"), "is_test", is_test);
+    std::string warnings;
+    CompileSettings settings;
+    settings.warn = [&](const Diagnostic& warning) { warnings += to_string(warning); };
+    (void)compile_file(folder.write("model.onnx", model.proto().SerializeAsString()), settings);
+    INFO(warnings);
+    CHECK(warnings.empty() == (is_test == 1));
+    if (is_test == 0) CHECK(warnings.find("it drops elements at random: is_test is 0") != std::string::npos);
+  }
 }
 
 TEST_CASE("--input-pb without a file takes nothing else for one", "[frontend]") {
