@@ -90,6 +90,24 @@ void MappedFile::check_unchanged() const {
                       path_, how);
 }
 
+MemoryFile::MemoryFile(std::span<const std::byte> bytes) : descriptor_(memfd_create("relaxc", MFD_CLOEXEC)) {
+  size_t done = 0;
+  while (descriptor_ >= 0 && done < bytes.size()) {
+    const ssize_t written = write(descriptor_, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    done += static_cast<size_t>(written);
+  }
+  if (descriptor_ >= 0 && done == bytes.size()) return;
+  const int problem = errno;
+  if (descriptor_ >= 0) close(descriptor_);
+  throw_runtime_error("cannot copy {} bytes to a file in memory: {}", bytes.size(), std::strerror(problem));
+}
+
+MemoryFile::~MemoryFile() { close(descriptor_); }
+
+std::string MemoryFile::path() const { return formatted("/proc/self/fd/{}", descriptor_); }
+
 namespace {
 
 constexpr int64_t kLeastBytes = int64_t{1} << 20;  // smaller tensors stay in memory

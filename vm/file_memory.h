@@ -1,4 +1,5 @@
-// Memory that files back: files mapped read-only, whose pages all processes share, and tensors in temporary files.
+// Memory that files back: files mapped read-only, whose pages all processes share, and tensors in temporary files. And
+// files that memory backs.
 #pragma once
 #include "vm/tensor.h"
 
@@ -40,6 +41,21 @@ class MappedFile {
   int descriptor_ = -1;
   uint64_t device_ = 0, inode_ = 0;
   int64_t modified_ns_ = 0;
+};
+
+// A file in memory with these bytes, for functions that read files.
+class MemoryFile {
+ public:
+  // Copies the bytes. Throws RuntimeError when memory is short.
+  explicit MemoryFile(std::span<const std::byte> bytes);
+  ~MemoryFile();
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  // The process can open this path as long as the object lives.
+  std::string path() const;
+
+ private:
+  int descriptor_;
 };
 
 using MappedFiles = std::vector<std::shared_ptr<const MappedFile>>;

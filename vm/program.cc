@@ -119,6 +119,12 @@ Program Program::load(const std::string& path, LoadOptions options) {
   return Program(std::move(image));
 }
 
+Program Program::load_memory(std::span<const std::byte> artifact, LoadOptions options) {
+  const vm::MemoryFile file(artifact);
+  if (options.name.empty()) options.name = "the artifact in the caller's memory";
+  return load(file.path(), std::move(options));
+}
+
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
                       LoadOptions options) {
   Diagnostics diagnostics;

@@ -29,7 +29,7 @@ struct LoadOptions {
   bool verify_hash = true;     // false: trust the file; true: loading checks code, the first run weights
   // Libraries of kernels, for load(), beside those that the artifact names.
   std::vector<std::shared_ptr<const vm::UserLibrary>> libraries = {};
-  std::string name = {};                         // of the artifact in messages; empty: its path
+  std::string name = {};  // of the artifact in messages; empty: its path, or that it is in the caller's memory
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
 };
 
@@ -39,6 +39,9 @@ class Program {
   // not an artifact, is damaged, or names kernels or functions that neither it nor the registry has. Load artifacts of
   // trusted origin only: they contain machine code.
   static Program load(const std::string& path, LoadOptions options = {});
+  // Does the same with an artifact in memory: downloaded, or linked into the program. The bytes are copied once. Also
+  // throws RuntimeError when memory is short.
+  static Program load_memory(std::span<const std::byte> artifact, LoadOptions options = {});
 
   // Returns the kernel of a symbol (KernelSource::kArtifact), or nullptr.
   using KernelResolver = std::function<vm::Kernel(const std::string& symbol)>;

@@ -76,6 +76,23 @@ TEST_CASE("an artifact with kernels loads and runs", "[vm]") {
   CHECK(session.run({x, x})[0].as_double(3) == 12);
 }
 
+TEST_CASE("an artifact loads from memory, which is the host's again then", "[vm]") {
+  TemporaryFolder folder;
+  std::string elf = compile_kernel(folder, "relaxc_k_add");
+  if (elf.empty()) return;
+  write_artifact(folder.file("model.so"), std::as_bytes(std::span(elf)), add_program());
+  std::string bytes = read_file(folder.file("model.so"));
+  auto artifact = [&] { return std::as_bytes(std::span(bytes)); };
+  Program program = Program::load_memory(artifact());
+  const std::string error = "the artifact in the caller's memory: error: ";
+  CHECK(error_of([&] { Program::load_memory(artifact().first(100)); }).starts_with(error));
+  CHECK(error_of([] { Program::load_memory({}); }) == error + "the file is empty; " + kRecompile);
+  CHECK(error_of([] { Program::load_memory({}, {.name = "linked"}); }).starts_with("linked: error: "));
+  bytes.assign(bytes.size(), '\0');
+  Tensor x = Tensor::of<float>({1, 4}, kFloat32, {1, 2, 3, 4});
+  CHECK(Session(program, {.threads = 1}).run({x, x})[0].as_double(3) == 12);
+}
+
 TEST_CASE("damaged artifacts are refused with one line", "[vm]") {
   TemporaryFolder folder;
   std::string path = folder.file("model.so");
