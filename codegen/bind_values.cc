@@ -20,7 +20,7 @@ template <class Value>
 static void check_dim_names(const std::map<std::string, Value>& given, const std::set<std::string>& known) {
   for (const auto& [name, _] : given) {
     if (!known.contains(name))
-      fail({}, "the module has no symbolic dim '{}'{}", name, known.empty() ? "" : "; it has: " + joined(known));
+      fail_usage({}, "the module has no symbolic dim '{}'{}", name, known.empty() ? "" : "; it has: " + joined(known));
   }
 }
 
@@ -115,7 +115,7 @@ std::string function_with_params(const IRModule& module, const std::string& want
   const std::string name = !wanted.empty() ? wanted : names.size() == 1 ? names[0] : "main";
   const Expr* found = module.find(name);
   if (!found || !found->is<Function>())
-    fail({}, "there is no graph function '{}' whose params could be bound; there are: {}", name, joined(names));
+    fail_usage({}, "there is no graph function '{}' whose params could be bound; there are: {}", name, joined(names));
   return name;
 }
 
@@ -159,7 +159,8 @@ IRModule with_params_bound(IRModule module, const std::string& function, const s
     }
   }
   for (const auto& [param, tensor] : values)
-    if (!std::ranges::count(names, param)) fail({}, "'{}' has no param '{}'; it has: {}", name, param, joined(names));
+    if (!std::ranges::count(names, param))
+      fail_usage({}, "'{}' has no param '{}'; it has: {}", name, param, joined(names));
   copy.params = std::move(params);
   if (shown) copy.attrs.set(attr_names::kInputNames, to_attr(open));
   const std::string otherwise = copy.attrs.get_string(attr_names::kOtherwise, "");

@@ -175,7 +175,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   };
   IRModule module = guarded([&] { return fmt::format("reading '{}'", path); }, read);
   for (const auto& [name, _] : settings.dim_ranges) {
-    if (settings.dims.contains(name)) fail({}, "dim '{}' has a size and a range; leave one of them out", name);
+    if (settings.dims.contains(name)) fail_usage({}, "dim '{}' has a size and a range; leave one of them out", name);
   }
   if (!settings.dim_ranges.empty() && !diagnostics.has_errors())
     module = with_dim_ranges(std::move(module), settings.dim_ranges);

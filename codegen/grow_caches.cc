@@ -79,7 +79,7 @@ class CacheGrower {
   void expect_inputs(const CacheNames& names) const {
     for (const auto& [past, present] : names.named) {
       if (!std::ranges::count(inputs_, past))
-        fail({}, "there is no input '{}'; the inputs are {}", printable(past), printable(joined(inputs_)));
+        fail_usage({}, "there is no input '{}'; the inputs are {}", printable(past), printable(joined(inputs_)));
     }
   }
 

@@ -228,7 +228,7 @@ void check_params(const IRModule& module, const std::map<std::string, Type>& typ
     for (const VarRef& param : graph ? graph->params : std::vector<VarRef>()) params.insert(param->name);
   }
   for (const auto& [param, type] : types)
-    if (!params.contains(param)) fail({}, "no function has a param '{}'; there are {}", param, joined(params));
+    if (!params.contains(param)) fail_usage({}, "no function has a param '{}'; there are {}", param, joined(params));
 }
 
 IRModule with_open_types(IRModule module, const std::map<std::string, Type>& types, const OpTable& ops,
@@ -253,7 +253,7 @@ Type parse_type(const std::string& text, std::map<std::string, Expr>& dims) {  /
   }
   size_t open = std::min(text.find('['), text.size());
   std::optional<DType> dtype = parse_dtype(std::string_view(text).substr(0, open));
-  if (!dtype || !text.ends_with(']')) fail({}, "'{}': expected a type such as float32[n, 4]", text);
+  if (!dtype || !text.ends_with(']')) fail_usage({}, "'{}': expected a type such as float32[n, 4]", text);
   std::vector<Expr> shape;
   std::string inner = text.substr(open + 1, text.size() - open - 2);
   std::erase(inner, ' ');
@@ -261,7 +261,7 @@ Type parse_type(const std::string& text, std::map<std::string, Expr>& dims) {  /
     if (part.empty()) continue;
     std::optional<int64_t> number = text::whole_number(part);
     if (!number && std::isdigit(static_cast<unsigned char>(part[0])))
-      fail({}, "'{}': '{}' is not a dim: a number or a name", text, part);
+      fail_usage({}, "'{}': '{}' is not a dim: a number or a name", text, part);
     std::string name(part);
     shape.push_back(number ? int_imm(*number) : dims.try_emplace(name, make_dim(name)).first->second);
   }

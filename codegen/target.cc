@@ -34,7 +34,7 @@ namespace {
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
 [[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {},
-                              ErrorKind kind = ErrorKind::kInvalid) {
+                              ErrorKind kind = ErrorKind::kUsage) {
   Diagnostic diagnostic;
   diagnostic.kind = kind;
   // A message that is about the whole text names it already.
@@ -42,6 +42,10 @@ constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86
   diagnostic.message = is_named ? why : fmt::format("target '{}': {}", text, why);
   diagnostic.notes = std::move(notes);
   throw CompileError({diagnostic});
+}
+// The same for what stands in its file.
+[[noreturn]] void fail_in_file(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
+  fail_target(text, std::move(why), std::move(notes), ErrorKind::kInvalid);
 }
 // The same for a text that has none of the forms of a target.
 [[noreturn]] void fail_form(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
@@ -226,7 +230,7 @@ struct FileLine {
 };
 std::vector<FileLine> read_target_file(const std::string& path, std::string_view target) {
   std::ifstream file(path);
-  if (!file || !std::filesystem::is_regular_file(path)) fail_target(target, fmt::format("cannot read '{}'", path));
+  if (!file || !std::filesystem::is_regular_file(path)) fail_in_file(target, fmt::format("cannot read '{}'", path));
   std::vector<FileLine> result;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -234,11 +238,11 @@ std::vector<FileLine> read_target_file(const std::string& path, std::string_view
     llvm::StringRef text = llvm::StringRef(line).split('#').first.trim();
     if (text.empty()) continue;
     if (!text.contains('='))
-      fail_target(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text.str()));
+      fail_in_file(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text.str()));
     auto [key, value] = text.split('=');
     result.push_back({number, key.trim().str(), value.trim().str()});
     if (std::ranges::count(result, result.back().key, &FileLine::key) > 1)
-      fail_target(target, fmt::format("{}:{}: '{}' stands twice", path, number, result.back().key));
+      fail_in_file(target, fmt::format("{}:{}: '{}' stands twice", path, number, result.back().key));
   }
   return result;
 }
@@ -248,11 +252,11 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
   if (!row) {
     std::vector<std::string> names = {"triple", "cpu", "features"};
     for (const FigureRow& known : target_figures()) names.emplace_back(known.name);
-    fail_target(text, fmt::format("{}:{}: there is no figure '{}'", path, line.number, line.key),
-                {fmt::format("figures: {}", joined(names))});
+    fail_in_file(text, fmt::format("{}:{}: there is no figure '{}'", path, line.number, line.key),
+                 {fmt::format("figures: {}", joined(names))});
   }
   auto fail_line = [&](const std::string& why, std::vector<std::string> notes) {
-    fail_target(text, fmt::format("{}:{}: {}", path, line.number, why), std::move(notes));
+    fail_in_file(text, fmt::format("{}:{}: {}", path, line.number, why), std::move(notes));
   };
   double value = 0;
   auto [end, error] = std::from_chars(line.value.data(), line.value.data() + line.value.size(), value);

@@ -282,7 +282,7 @@ class Runner {
     for (size_t end = size; end <= passes_.size(); ++end) {
       if (name == "all" || std::ranges::equal(passes_.subspan(end - size, size), wanted)) ends.insert(end);
     }
-    if (ends.empty()) fail({}, "pass '{}' is not among those that run; --passes says which do", name);
+    if (ends.empty()) fail_usage({}, "pass '{}' is not among those that run; --passes says which do", name);
     return ends;
   }
 

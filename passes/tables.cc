@@ -260,14 +260,14 @@ std::vector<const KernelRule*> named_rules(const PassSettings& settings) {
   std::string_view last = name.substr(name.rfind('.') + 1);  // relax.transform.LegalizeOps()
   last = last.substr(0, last.find('('));
   for (const auto& [theirs, ours] : kNamesInTvm)
-    if (last == theirs) fail({}, "unknown pass '{}'; what TVM calls so is here {}", name, ours);
+    if (last == theirs) fail_usage({}, "unknown pass '{}'; what TVM calls so is here {}", name, ours);
   const Tables& tables = tables_of(settings);
   std::vector<std::string> names = map_each(tables.pipelines(), &Pipeline::name);
   for (const Pass& pass : tables.passes()) names.push_back(pass.name);
   for (const KernelRule* rule : named_rules(settings)) names.push_back(rule->name);
   std::string near = nearest(name, names);
-  fail({}, "unknown pass '{}'{}; there are: {}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
-       joined(names));
+  fail_usage({}, "unknown pass '{}'{}; there are: {}", name,
+             near.empty() ? "" : fmt::format("; did you mean '{}'?", near), joined(names));
 }
 
 // A pass that is named is taken; one that a pipeline holds, where its setting is on.

@@ -217,7 +217,7 @@ IRModule wrap_programs(IRModule module, PassContext& context) {
       std::ranges::any_of(std::views::values(module.functions), [](const Expr& f) { return f.is<Function>(); });
   if (wanted.empty() && has_graph) return module;
   if (!wanted.empty() && !module.find(wanted))
-    fail({}, "the module has no function '{}'; it has: {}", wanted, joined(std::views::keys(module.functions)));
+    fail_usage({}, "the module has no function '{}'; it has: {}", wanted, joined(std::views::keys(module.functions)));
   std::vector<std::string> roots;
   Attrs refused;
   const IRModule before = module;

@@ -106,8 +106,10 @@ ErrorKind CompileError::kind() const {
     return std::ranges::any_of(diagnostics_,
                                [&](const Diagnostic& d) { return d.severity == Severity::kError && d.kind == kind; });
   };
-  if (has_error(ErrorKind::kUnsupported)) return ErrorKind::kUnsupported;
-  return has_error(ErrorKind::kInvalid) ? ErrorKind::kInvalid : ErrorKind::kDoesNotFit;
+  for (ErrorKind kind : {ErrorKind::kUnsupported, ErrorKind::kInvalid, ErrorKind::kUsage}) {
+    if (has_error(kind)) return kind;
+  }
+  return ErrorKind::kDoesNotFit;
 }
 
 std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span) {

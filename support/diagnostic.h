@@ -14,7 +14,8 @@ namespace relaxc {
 enum class Severity : uint8_t { kError, kWarning };
 // kInvalid: the input is wrong (exit code 1). kUnsupported: the input may be right, but relaxc cannot compile it yet
 // (exit code 3). kDoesNotFit: a step of a schedule does not fit its program (exit code 1, when nothing catches it).
-enum class ErrorKind : uint8_t { kInvalid, kUnsupported, kDoesNotFit };
+// kUsage: a setting of the caller names something that does not exist, a target, pass, function or dim (exit code 2).
+enum class ErrorKind : uint8_t { kInvalid, kUnsupported, kDoesNotFit, kUsage };
 
 struct Diagnostic {
   Severity severity = Severity::kError;
@@ -35,7 +36,7 @@ class CompileError : public std::exception {
   explicit CompileError(std::vector<Diagnostic> diagnostics);
   const char* what() const noexcept override { return text_.c_str(); }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  // Returns kUnsupported when one of the errors is kUnsupported, and kDoesNotFit when all are kDoesNotFit.
+  // Returns the first of kUnsupported, kInvalid and kUsage that one of the errors is, else kDoesNotFit.
   ErrorKind kind() const;
 
  private:
@@ -62,6 +63,11 @@ template <class... Args>
 template <class... Args>
 [[noreturn]] void fail_to_fit(const Span& span, FormatString<Args...> pattern, const Args&... args) {
   throw_pattern(ErrorKind::kDoesNotFit, span, pattern.text, format_arguments(args...));
+}
+
+template <class... Args>
+[[noreturn]] void fail_usage(const Span& span, FormatString<Args...> pattern, const Args&... args) {
+  throw_pattern(ErrorKind::kUsage, span, pattern.text, format_arguments(args...));
 }
 
 // Collects the diagnostics of a phase that can go on after an error.

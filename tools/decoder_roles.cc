@@ -43,8 +43,8 @@ DecoderRoles::Cache cache_of(const vm::Function& function, size_t past, const st
   const vm::ValueInfo& input = function.inputs[past];
   const std::optional<size_t> present = find_named(function.outputs, {present_name});
   if (!present)
-    fail({}, "there is no output '{}' for the cache '{}'; the outputs are {}", printable(present_name),
-         printable(input.name), listed(function.outputs));
+    fail_usage({}, "there is no output '{}' for the cache '{}'; the outputs are {}", printable(present_name),
+               printable(input.name), listed(function.outputs));
   const vm::ValueInfo& output = function.outputs[*present];
   if (input.dtype != output.dtype)
     fail({}, "the cache '{}' and its output differ in dtype: {} and {}", printable(input.name),
@@ -98,7 +98,7 @@ DecoderRoles decoder_roles(const Program& program, const vm::Function& function,
   }
   for (const auto& [past, present] : caches) {
     if (!find_named(inputs, {past}))
-      fail({}, "there is no input '{}'; the inputs are {}", printable(past), listed(inputs));
+      fail_usage({}, "there is no input '{}'; the inputs are {}", printable(past), listed(inputs));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string& name = inputs[i].name;

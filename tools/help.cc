@@ -122,9 +122,11 @@ int exit_code_of(const std::function<int()>& run, const ErrorReports& reports) {
       return kUnsupported;
     }
     print_error("{}\n", error.what());
+    if (error.kind() == ErrorKind::kUsage) return kUsage;
   } catch (const RuntimeError& error) {
     // The message is one line, because the names in it come from models and artifacts.
     print_error("error: {}\n", printable(error.what(), std::string::npos));
+    if (dynamic_cast<const UsageError*>(&error)) return kUsage;
   } catch (const std::bad_alloc&) {
     print_error("error: out of memory\n");
   } catch (const InternalError& error) {

@@ -205,8 +205,8 @@ static void check_names(const std::map<std::string, int64_t>& dims, const std::v
     if (fixed.contains(name)) continue;
     if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
       continue;
-    fail({}, "no input has a dim '{}'; the inputs are {}", name,
-         joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
+    fail_usage({}, "no input has a dim '{}'; the inputs are {}", name,
+               joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
   }
 }
 
@@ -322,8 +322,8 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
     });
     const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
     if (!known)
-      fail({}, "no input is called '{}'; there are {}", printable(name),
-           joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
+      fail_usage({}, "no input is called '{}'; there are {}", printable(name),
+                 joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
     give(*known, parse_value(value));
   }
   return given;

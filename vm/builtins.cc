@@ -154,14 +154,14 @@ Value Builtin::operator()(BuiltinContext& context, std::span<const Value> argume
 }
 
 Registry& Registry::add_function(std::string name, BuiltinFunction function) {
-  if (find_builtin(name)) throw_runtime_error("function '{}' is a builtin and cannot be redefined", name);
-  if (!function) throw_runtime_error("function '{}' is empty", name);
+  if (find_builtin(name)) throw_usage_error("function '{}' is a builtin and cannot be redefined", name);
+  if (!function) throw_usage_error("function '{}' is empty", name);
   entries_[std::move(name)].function = std::move(function);
   return *this;
 }
 
 Registry& Registry::add_kernel(std::string name, relaxc_kernel kernel) {
-  if (kernel == nullptr) throw_runtime_error("kernel '{}' is null", name);
+  if (kernel == nullptr) throw_usage_error("kernel '{}' is null", name);
   entries_[std::move(name)].kernel = kernel;
   return *this;
 }
@@ -185,7 +185,7 @@ int32_t call_on_dlpack(relaxc_packed_function function, std::span<const Tensor* 
 }  // namespace
 
 Registry& Registry::add_packed(std::string name, relaxc_packed_function function) {
-  if (function == nullptr) throw_runtime_error("function '{}' is null", name);
+  if (function == nullptr) throw_usage_error("function '{}' is null", name);
   entries_[name].tensor_kernel = [function](std::span<const Tensor* const> tensors, relaxc_kernel_context* context) {
     return call_on_dlpack(function, tensors, nullptr, context);
   };

@@ -6,6 +6,10 @@ void throw_runtime_pattern(std::string_view pattern, std::span<const FormatArgum
   throw RuntimeError(formatted_text(pattern, arguments));
 }
 
+void throw_usage_pattern(std::string_view pattern, std::span<const FormatArgument> arguments) {
+  throw UsageError(formatted_text(pattern, arguments));
+}
+
 std::string with_values(std::string_view message, std::span<const int64_t> values) {
   std::string text;
   for (int64_t value : values) {

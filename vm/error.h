@@ -16,6 +16,17 @@ struct RuntimeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A call of the host is wrong whatever the program: a name that does not exist, another number of values than the
+// function takes, an element read as another type.
+struct UsageError : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+
+// A file or stream cannot be written.
+struct WriteError : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+
 // Memory is short, or more than the host allows.
 struct OutOfMemory : RuntimeError {
   using RuntimeError::RuntimeError;
@@ -41,6 +52,11 @@ struct FormError : RuntimeError {
 template <class... Args>
 [[noreturn]] void throw_runtime_error(FormatString<Args...> pattern, const Args&... args) {
   throw_runtime_pattern(pattern.text, format_arguments(args...));
+}
+[[noreturn, gnu::cold]] void throw_usage_pattern(std::string_view pattern, std::span<const FormatArgument> arguments);
+template <class... Args>
+[[noreturn]] void throw_usage_error(FormatString<Args...> pattern, const Args&... args) {
+  throw_usage_pattern(pattern.text, format_arguments(args...));
 }
 
 // Returns work(). Its RuntimeErrors, such as those of files, become CompileErrors at the span.

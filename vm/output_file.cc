@@ -153,7 +153,9 @@ void OutputFile::commit() {
   fail_write();
 }
 
-void OutputFile::fail_write() const { throw_runtime_error("cannot write '{}': {}", path_, std::strerror(errno)); }
+void OutputFile::fail_write() const {
+  throw WriteError(formatted("cannot write '{}': {}", path_, std::strerror(errno)));
+}
 
 void write_file(const std::string& path, std::string_view text) {
   OutputFile file(path);
@@ -164,13 +166,13 @@ void write_file(const std::string& path, std::string_view text) {
 void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) throw_runtime_error("cannot make the folder '{}': {}", path, error.message());
+  if (error) throw WriteError(formatted("cannot make the folder '{}': {}", path, error.message()));
 }
 
 static void check_stream(std::FILE* stream, bool succeeded) {
   if (succeeded) return;
   const char* name = stream == stdout ? "standard output" : stream == stderr ? "standard error" : "a stream";
-  throw_runtime_error("cannot write {}: {}", name, std::strerror(errno));
+  throw WriteError(formatted("cannot write {}: {}", name, std::strerror(errno)));
 }
 
 void print_to(std::FILE* stream, std::string_view text) {

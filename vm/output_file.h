@@ -1,4 +1,4 @@
-// All output of relaxc goes through this file: files, and text on a stream. A write that fails is a RuntimeError
+// All output of relaxc goes through this file: files, and text on a stream. A write that fails is a WriteError
 // "cannot write 'x': no space left on device"; no failure is silent.
 #pragma once
 #include <sys/types.h>

@@ -90,9 +90,9 @@ const vm::Function& find_function(const vm::Executable& executable, std::string_
   if (const vm::Function* function = name.empty() ? executable.default_function() : executable.find_function(name))
     return *function;
   std::string known = known_functions(executable);
-  if (!name.empty()) throw_runtime_error("function '{}' does not exist, {}", name, known);
-  throw_runtime_error("name the function to run: {} is 'main' or the only public one, {}",
-                      executable.functions.empty() ? "none" : "not one", known);
+  if (!name.empty()) throw_usage_error("function '{}' does not exist, {}", name, known);
+  throw_usage_error("name the function to run: {} is 'main' or the only public one, {}",
+                    executable.functions.empty() ? "none" : "not one", known);
 }
 
 }  // namespace

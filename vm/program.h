@@ -5,7 +5,7 @@
 //   std::vector<relaxc::Tensor> outputs = session.run({input});
 //
 // A Program is immutable and shared by threads; each thread (caller) has one Session. Dims may change from run to
-// run. Errors: CompileError when loading, RuntimeError when running.
+// run. Errors: CompileError when loading, RuntimeError when running: a UsageError among them where the call is wrong.
 #pragma once
 #include "vm/builtins.h"
 #include "vm/caches.h"
@@ -56,7 +56,7 @@ class Program {
   void check_weights() const;
   std::vector<std::string> functions() const;
   // Here and in Session, no name stands for "main", or for the only public function where there is no "main". These
-  // throw a RuntimeError that lists the functions when the name is unknown or there are several.
+  // throw a UsageError that lists the functions when the name is unknown or there are several.
   const vm::Function& function(std::string_view name = {}) const;
   const std::vector<vm::ValueInfo>& inputs(std::string_view function = {}) const;
   const std::vector<vm::ValueInfo>& outputs(std::string_view function = {}) const;

@@ -30,10 +30,10 @@ struct Session::Lists {
 
 [[gnu::cold]] Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
   if (options.threads < 0 || options.threads > vm::kMostThreads)
-    throw_runtime_error("threads of a session are {}, expected 1 to {}, or 0 for all cores", options.threads,
-                        vm::kMostThreads);
+    throw_usage_error("threads of a session are {}, expected 1 to {}, or 0 for all cores", options.threads,
+                      vm::kMostThreads);
   auto check_limit = [](std::string_view name, int64_t limit) {
-    if (limit < 0) throw_runtime_error("{} of a session is {}, expected at least 1, or 0 for the default", name, limit);
+    if (limit < 0) throw_usage_error("{} of a session is {}, expected at least 1, or 0 for the default", name, limit);
   };
   check_limit("memory_limit", options.memory_limit);
   check_limit("step_limit", options.step_limit);
@@ -69,7 +69,7 @@ void flatten(const vm::Value& value, std::vector<Tensor>& results) {
     return;
   }
   if (value.kind() != vm::ValueKind::kTensor)
-    throw_runtime_error("result {} is {}, expected a tensor; use run_values", results.size(), describe(value));
+    throw_usage_error("result {} is {}, expected a tensor; use run_values", results.size(), describe(value));
   results.push_back(value.tensor());
 }
 
@@ -100,7 +100,7 @@ void check_caches(const vm::Image& image, const vm::Function& function, std::spa
 vm::Value run_checked(vm::Interpreter& interpreter, const vm::Image& image, const vm::Function& function,
                       std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
   if (inputs.size() != function.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
+    throw_usage_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, function.inputs[i]);
   }
@@ -153,18 +153,18 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
   Lists::Scope scope{*lists_};
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (overlap(outputs[i], outputs[j])) throw_runtime_error("output tensors {} and {} overlap in memory", j, i);
+      if (overlap(outputs[i], outputs[j])) throw_usage_error("output tensors {} and {} overlap in memory", j, i);
     }
     bool overlaps_input = std::ranges::any_of(inputs, [&](const Tensor& input) { return overlap(input, outputs[i]); });
     lists_->bound.push_back(overlaps_input ? nullptr : &outputs[i]);
   }
   std::span<const Tensor> results = run_tensors(inputs, function);
   if (results.size() != outputs.size())
-    throw_runtime_error("function '{}' has {} results, got {} output tensors", program_.function(function).name,
-                        results.size(), outputs.size());
+    throw_usage_error("function '{}' has {} results, got {} output tensors", program_.function(function).name,
+                      results.size(), outputs.size());
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].dtype().is_string())
-      throw_runtime_error("output {} is of strings, which have no fixed size; use run", i);
+      throw_usage_error("output {} is of strings, which have no fixed size; use run", i);
     if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
   }

@@ -73,6 +73,17 @@ Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
   return copy;
 }
 
+void Tensor::wrong_values(const Tensor& tensor, size_t count, size_t bytes_of_each) {
+  throw_usage_error("a tensor {} has {} elements in {} bytes, got {} values of {} bytes each", describe(tensor),
+                    tensor.size(), tensor.bytes(), count, bytes_of_each);
+}
+
+void Tensor::wrong_element(size_t bytes) const {
+  const DType dtype = dtype_;
+  throw_usage_error("elements of a tensor {} have {} bytes, and are read as a type of {}", describe(*this),
+                    dtype.bytes(), bytes);
+}
+
 Tensor Tensor::view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner) {
   return view(std::make_shared<const std::vector<int64_t>>(std::move(shape)), dtype, data, std::move(owner));
 }
@@ -100,7 +111,9 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
 [[gnu::cold]] Tensor Tensor::strings(std::vector<int64_t> shape, std::span<const std::string_view> values,
                                      const Allocate& allocate) {
   int64_t offsets = checked_tensor_bytes(shape, DType::string()), bytes = offsets;
-  RELAXC_CHECK(offsets == (std::ssize(values) + 1) * 8, "{} strings for a shape of [{}]", values.size(), joined(shape));
+  if (offsets != (std::ssize(values) + 1) * 8)
+    throw_usage_error("a tensor string[{}] has {} elements, got {} strings", joined(shape), offsets / 8 - 1,
+                      values.size());
   for (std::string_view value : values) bytes += std::ssize(value);
   std::shared_ptr<void> memory = allocate ? allocate(bytes) : vm::allocate_aligned(bytes);
   auto* offset = static_cast<int64_t*>(memory.get());
@@ -115,7 +128,8 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
   return view(std::move(shape), DType::string(), data, std::move(memory));
 }
 std::string_view Tensor::string(int64_t i) const {
-  RELAXC_CHECK(dtype_.is_string() && i >= 0 && i < size_, "string {} of {}", i, describe(*this));
+  if (!dtype_.is_string() || i < 0 || i >= size_)
+    throw_usage_error("there is no string {} (counted from 0) in a tensor {}", i, describe(*this));
   const auto* offsets = static_cast<const int64_t*>(data_);
   const char* texts = static_cast<const char*>(data_) + (size_ + 1) * 8;
   return {texts + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i])};
@@ -174,8 +188,9 @@ T converted(double value) {
 }
 
 void check_element(const Tensor& tensor, int64_t i) {
-  if (i < 0 || i >= tensor.size()) throw_runtime_error("there is no element {} in {}", i, describe(tensor));
-  RELAXC_CHECK(tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
+  if (i < 0 || i >= tensor.size())
+    throw_usage_error("there is no element {} (counted from 0) in a tensor {}", i, describe(tensor));
+  if (tensor.dtype().lanes != 1) throw_usage_error("elements of a tensor {} are vectors", describe(tensor));
 }
 
 }  // namespace

@@ -35,16 +35,18 @@ class Tensor {
   // Does the same with a shape that the caller shares between tensors and must not change any more.
   static Tensor view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
                      std::shared_ptr<const void> owner);
+  // Throws UsageError where the values are more or fewer bytes than the elements.
   template <class T>
   static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
     Tensor tensor = empty(std::move(shape), dtype);
-    RELAXC_CHECK(std::ssize(values) * static_cast<int64_t>(sizeof(T)) == tensor.bytes(), "{} values for {} elements",
-                 values.size(), tensor.size());
+    if (std::ssize(values) * static_cast<int64_t>(sizeof(T)) != tensor.bytes())
+      wrong_values(tensor, values.size(), sizeof(T));
     std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
   }
 
-  // Makes a tensor of strings, in memory that `allocate` gives for a number of bytes if it is not null.
+  // Makes a tensor of strings, in memory that `allocate` gives for a number of bytes if it is not null. Throws
+  // UsageError where there are more or fewer strings than elements.
   using Allocate = std::function<std::shared_ptr<void>(int64_t bytes)>;
   static Tensor strings(std::vector<int64_t> shape, std::span<const std::string_view> values,
                         const Allocate& allocate = nullptr);
@@ -60,15 +62,16 @@ class Tensor {
   void* raw() const { return data_; }
   // The owner keeps the elements alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
-  // Returns the elements as T; sizeof(T) must be the element's size. Floats of 16 bits are read as
-  // uint16_t, and those of 8 bits and the bytes of packed elements as uint8_t.
+  // Returns the elements as T. Throws UsageError where sizeof(T) is not the element's size. Floats of 16 bits are read
+  // as uint16_t, and those of 8 bits and the bytes of packed elements as uint8_t.
   template <class T>
   T* data() const {
-    RELAXC_CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),
-                 sizeof(T));
+    if (static_cast<int64_t>(sizeof(T)) != dtype_.bytes()) [[unlikely]]
+      wrong_element(sizeof(T));
     return static_cast<T*>(data_);
   }
-  // Return element i converted to double or int64, whatever the dtype.
+  // Return element i converted to double or int64, whatever the dtype. These and string() throw UsageError where there
+  // is no such element.
   double as_double(int64_t i) const;
   int64_t as_int(int64_t i) const;
   void set_double(int64_t i, double value) const;
@@ -89,6 +92,8 @@ class Tensor {
  private:
   Tensor() = default;
   int64_t bytes_of_strings() const;
+  [[noreturn, gnu::cold]] static void wrong_values(const Tensor& tensor, size_t count, size_t bytes_of_each);
+  [[noreturn, gnu::cold]] void wrong_element(size_t bytes) const;
   std::shared_ptr<const std::vector<int64_t>> shape_;
   DType dtype_;
   int64_t size_ = 0;

@@ -154,9 +154,9 @@ void read_given_types(ModelContext& context, const onnx::GraphProto& graph) {
     const auto* input = find_item(graph.input(), name, &onnx::ValueInfoProto::name);
     if (!input) {
       const std::string near = nearest(name, names);
-      fail(span_of_file(context.file->name()), "a type is given for '{}', but the model has no such input{}; it has {}",
-           printable(name), near.empty() ? "" : fmt::format("; did you mean '{}'?", printable(near)),
-           printable(joined(names)));
+      fail_usage(span_of_file(context.file->name()),
+                 "a type is given for '{}', but the model has no such input{}; it has {}", printable(name),
+                 near.empty() ? "" : fmt::format("; did you mean '{}'?", printable(near)), printable(joined(names)));
     }
     match_given_type(context, *input, type, context.place("graph input", name));
   }

@@ -82,8 +82,8 @@ static void check_fixed_dims(const ModelContext& context) {
   for (const auto& [name, _] : context.given_dims) known.insert(name);
   for (const auto& [name, _] : context.options.dims) {
     if (!known.contains(name))
-      fail(place(context), "the model has no symbolic dim '{}'{}", printable(name),
-           known.empty() ? "" : "; it has: " + printable(joined(known)));
+      fail_usage(place(context), "the model has no symbolic dim '{}'{}", printable(name),
+                 known.empty() ? "" : "; it has: " + printable(joined(known)));
   }
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("dims have the names that the model gives them", "[tools]") {
     CHECK(contains(run.out, "z: float32[6, 2]"));
     CHECK(contains(run.out, "r: float32[4]"));
     test::Outcome unknown = relaxc_with({"run", program, "--dim", "batch=3"});
-    CHECK(unknown.exit_code == 1);
+    CHECK(unknown.exit_code == 2);
     CHECK(contains(unknown.err, "no input has a dim 'batch'; the inputs are x: float32['batch size', 'it"));
   }
   CHECK(contains(relaxc_with({"inspect", artifact}).out, "z: float32['batch size' * 2, 'it"));

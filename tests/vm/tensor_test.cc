@@ -30,6 +30,34 @@ TEST_CASE("tensors know their sizes", "[vm]") {
   CHECK_THROWS_AS(Tensor::view({1}, kFloat32, static_cast<char*>(tensor.raw()) + 1, nullptr), RuntimeError);
 }
 
+// Mistakes of the host, which are not bugs of relaxc: each says what was expected and what was found.
+TEST_CASE("a tensor refuses what does not fit it", "[vm]") {
+  const Tensor tensor = Tensor::of<float>({2, 2}, kFloat32, {1, 2, 3, 4});
+  const Tensor text = Tensor::strings({1}, {std::string("a")});
+  auto usage = [](const auto& call) {
+    try {
+      call();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no UsageError");
+  };
+  CHECK(usage([] { Tensor::of<float>({2, 2}, kFloat32, {1, 2, 3}); }) ==
+        "a tensor float32[2, 2] has 4 elements in 16 bytes, got 3 values of 4 bytes each");
+  CHECK(usage([] { Tensor::of<float>({2}, kFloat32, {1, 2, 3}); }) ==
+        "a tensor float32[2] has 2 elements in 8 bytes, got 3 values of 4 bytes each");
+  CHECK(usage([] { Tensor::of<double>({2}, kFloat32, {1, 2}); }) ==
+        "a tensor float32[2] has 2 elements in 8 bytes, got 2 values of 8 bytes each");
+  CHECK(usage([] { Tensor::strings({2}, {std::string("a")}); }) == "a tensor string[2] has 2 elements, got 1 strings");
+  CHECK(usage([&] { tensor.data<double>(); }) ==
+        "elements of a tensor float32[2, 2] have 4 bytes, and are read as a type of 8");
+  CHECK(usage([&] { tensor.string(0); }) == "there is no string 0 (counted from 0) in a tensor float32[2, 2]");
+  CHECK(usage([&] { text.string(1); }) == "there is no string 1 (counted from 0) in a tensor string[1]");
+  CHECK(usage([&] { tensor.as_double(4); }) == "there is no element 4 (counted from 0) in a tensor float32[2, 2]");
+  CHECK(usage([] { Tensor::empty({1}, kFloat32.with_lanes(4)).as_double(0); }) ==
+        "elements of a tensor float32x4[1] are vectors");
+}
+
 TEST_CASE("16-bit floats convert and round to nearest even", "[vm]") {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     float half = half_to_float(static_cast<uint16_t>(bits));
