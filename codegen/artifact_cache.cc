@@ -151,6 +151,7 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
   };
   add_files(cache.rule_files);
   add_files(settings.linked);
+  hash.add(joined(settings.host_symbols, ","));
   add_files(map_each(settings.libraries, [](const auto& library) { return library->path(); }));
   return hash.digest();
 }

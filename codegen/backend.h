@@ -33,9 +33,11 @@ std::set<std::string> called_functions(const KernelMap& kernels, const Target& t
 
 // Returns the functions that object files and archives (.o, .a) define. Throws a CompileError for another file.
 std::set<std::string> functions_of(const std::vector<std::string>& files);
-// Reports functions that the files call and that none of them and no library of the process has. Members of archives
-// count where they are needed for the functions in `called`, or for another one that is linked.
-void check_linked(const std::vector<std::string>& files, const std::set<std::string>& called, const Target& target);
+// Reports functions that the files call and that none of them and no library of the process has, but for those in
+// `of_host`, in which "f*" stands for all that begin so. Members of archives count where they are needed for the
+// functions in `called`, or for another one that is linked.
+void check_linked(const std::vector<std::string>& files, const std::set<std::string>& called, const Target& target,
+                  const std::vector<std::string>& of_host);
 // Returns the functions that a shared library exports.
 std::set<std::string> exported_functions(const std::string& library);
 

@@ -311,7 +311,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
   for (const vm::KernelInfo& kernel : executable_.kernels) {
     if (kernel.source == vm::KernelSource::kRegistry) called.insert(kernel.symbol);
   }
-  codegen::check_linked(settings.linked, called, target_);
+  codegen::check_linked(settings.linked, called, target_, settings.host_symbols);
   const std::set<std::string> linked = codegen::functions_of(settings.linked);
   note_libraries(settings, linked);
   auto note = [&](const char* key, const std::vector<std::string>& names) {
@@ -425,6 +425,7 @@ static void check_settings_of_artifact(const std::string& path, const CompileSet
   const CompileSettings defaults;
   const std::pair<const char*, bool> kCompilers[] = {
       {"--link", !settings.linked.empty()},
+      {"--host-symbols", !settings.host_symbols.empty()},
       {"--bind", !settings.params.empty()},
       {"--passes", settings.passes != defaults.passes},
       {"--target", settings.target != defaults.target},

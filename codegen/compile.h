@@ -40,6 +40,9 @@ struct CompileSettings : PassSettings {
   std::function<void(const UnconvertedNode&)> unconverted = nullptr;
   vm::UserLibraries libraries = {};      // of the user's C kernels; an artifact names those that it needs
   std::vector<std::string> linked = {};  // objects and archives (.o, .a) with C kernels, which become part of it
+  // Symbols that these need and that the program which will load the artifact has; "GOMP_*" stands for all that begin
+  // so. Others are errors of the compilation.
+  std::vector<std::string> host_symbols = {};
   // Runs kernels in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them.
   // `passes` may end anywhere from "legalize" to "default". Without machine code write() refuses.
   std::optional<InterpretOptions> interpret = {};

@@ -143,6 +143,13 @@ bool is_found_elsewhere(const std::string& symbol, const Target& target) {
   return dlsym(RTLD_DEFAULT, symbol.c_str()) != nullptr;
 }
 
+// Returns whether one of the names is the symbol's, or is "f*" and the symbol begins so.
+bool is_among(const std::vector<std::string>& names, const std::string& symbol) {
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    return name.ends_with('*') ? symbol.starts_with(name.substr(0, name.size() - 1)) : name == symbol;
+  });
+}
+
 }  // namespace
 
 std::set<std::string> functions_of(const std::vector<std::string>& files) {
@@ -151,7 +158,8 @@ std::set<std::string> functions_of(const std::vector<std::string>& files) {
   return result;
 }
 
-void check_linked(const std::vector<std::string>& files, const std::set<std::string>& called, const Target& target) {
+void check_linked(const std::vector<std::string>& files, const std::set<std::string>& called, const Target& target,
+                  const std::vector<std::string>& of_host) {
   const std::vector<LinkedObject> objects = read_objects(files);
   const std::vector<const LinkedObject*> linked = objects_that_are_linked(objects, called);
   std::set<std::string> defined;
@@ -159,11 +167,12 @@ void check_linked(const std::vector<std::string>& files, const std::set<std::str
   Diagnostics diagnostics;
   for (const LinkedObject* object : linked) {
     for (const std::string& symbol : object->undefined) {
-      if (!defined.contains(symbol) && !is_found_elsewhere(symbol, target))
+      if (!defined.contains(symbol) && !is_found_elsewhere(symbol, target) && !is_among(of_host, symbol))
         diagnostics.error({},
                           "'{}' needs '{}', which no linked file and no library of this process has; link the file "
-                          "that has it, too (--link)",
-                          object->name, symbol);
+                          "that has it, too (--link), or, where the program that loads the artifact has it, name it "
+                          "(--host-symbols {})",
+                          object->name, symbol, symbol);
     }
   }
   diagnostics.throw_if_errors();

@@ -56,6 +56,7 @@ std::map<std::string, std::string> provenance_of(const CompileSettings& settings
   add("schedules", rules_text(settings.schedules));
   if (settings.kernels) add("kernels", rules_text(*settings.kernels));
   add("linked", joined(settings.linked, name_of_file));
+  add("host_symbols", joined(settings.host_symbols));
   if (settings.winograd_error != defaults.winograd_error)
     add("winograd_error", fmt::format("{}", settings.winograd_error));
   if (settings.gather == OutOfRange::kClamp) add("gather", "clamp");

@@ -135,6 +135,10 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--link", settings.linked,
                  "object files and archives (.o, .a) with C kernels, which become part of it")
       ->check(CLI::ExistingFile);
+  app.add_option("--host-symbols", settings.host_symbols,
+                 "NAMES that --link leaves to the program that will load the artifact, such as 'GOMP_*,omp_*'")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_arithmetic(app, settings);
   app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")

@@ -234,6 +234,12 @@ class SharedObject final : public KernelLibrary {
            "(for "
            "compiled models in the cache: --cache DIR or RELAXC_CACHE)",
            printable(problem, std::string::npos));
+    constexpr std::string_view kMissing = "undefined symbol: ";
+    if (problem.starts_with(kMissing))
+      fail(reader.place(),
+           "the machine code needs '{}', which neither the artifact nor this program has; link the program with the "
+           "library that has it, or link it into the artifact (relaxc compile --link)",
+           printable(problem.substr(kMissing.size())));
     reader.damaged("the machine code does not load: {}", problem);
   }
   ~SharedObject() override { dlclose(handle_); }

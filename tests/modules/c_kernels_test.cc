@@ -376,6 +376,17 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
   auto missing = [&] { return error_of([&] { compile_file(folder + "/module.py", wrong); }); };
   const std::string problem = "needs 'nowhere', which no linked file and no library of this process has";
   CHECK(missing().find("mine.o' " + problem) != std::string::npos);
+  // The program that loads the artifact may have it; this one does not.
+  for (const char* name : {"nowhere", "no*", "*"}) {
+    CompileSettings later = wrong;
+    later.host_symbols = {name};
+    compile_file(folder + "/module.py", later).write(folder + "/later.so");
+    CHECK(error_of([&] {
+            Program::load(folder + "/later.so");
+          }).find("needs 'nowhere', which neither the artifact nor this program has") != std::string::npos);
+  }
+  wrong.host_symbols = {"nowher", "nowhere2"};
+  CHECK(missing().find(problem) != std::string::npos);
   // Members of an archive are linked where something calls them.
   write(folder + "/used.c", "int unused(void); int more(const void* args) { return args ? unused() : 0; }");
   const std::string member = folder + "/used.o", both = folder + "/both.a";
