@@ -9,14 +9,13 @@
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
 #include "support/diagnostic.h"
-#include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/version.h"
 #include "tools/help.h"
 #include "tools/manual.h"
 #include "tools/progress_line.h"
 #include "tools/tool.h"
-#include "vm/artifact.h"
+#include "vm/program.h"
 
 namespace {
 
@@ -163,7 +162,7 @@ int main(int argc, char** argv) {
   std::signal(SIGBUS, on_bus_error);
   handle_segmentation_faults();
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
-  relaxc::vm::name_content = relaxc::recognized_content;
+  relaxc::name_kinds_of_files();
   return exit_code_of(
       [&] { return run(argc, argv); },
       {.bug = [&](const std::string& text) { print_bug(text, argc, argv); }, .unsupported = print_unsupported});

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "support/diagnostic.h"
-#include "support/file_kind.h"
 #include "support/version.h"
 #include "tools/console.h"
 #include "tools/generation.h"
@@ -178,7 +177,7 @@ int run_command(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace relaxc::tools;
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
-  relaxc::vm::name_content = relaxc::recognized_content;
+  relaxc::name_kinds_of_files();
   return exit_code_of([&] { return run_command(argc, argv); }, {.bug = [](const std::string& text) {
                         print_error("{}\n  note: this is a bug of relaxc\n", text);
                       }});

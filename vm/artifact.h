@@ -20,8 +20,8 @@ namespace relaxc::vm {
 // The remedy for an artifact that is damaged, or of another version of relaxc.
 inline constexpr const char* kRecompile = "compile the model again with 'relaxc compile'";
 
-// Says what a file of another kind is, for the error of load_artifact. Programs that hold the table of kinds
-// (support/file_kind.h) set it when they begin; others, which have the runtime alone, stay small.
+// Says what a file of another kind is, for the error of load_artifact. name_kinds_of_files() sets it, and so brings the
+// table of kinds (support/file_kind.h) into a program.
 using NameContent = std::optional<FileContent> (*)(std::string_view bytes);
 inline NameContent name_content = nullptr;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -96,6 +97,8 @@ const vm::Function& find_function(const vm::Executable& executable, std::string_
 }
 
 }  // namespace
+
+void name_kinds_of_files() { vm::name_content = recognized_content; }
 
 Program Program::load(const std::string& path, LoadOptions options) {
   const Span span = span_of_file(options.name.empty() ? path : options.name);

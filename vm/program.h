@@ -69,6 +69,10 @@ class Program {
   std::shared_ptr<const vm::Image> image_;
 };
 
+// Lets the error of Program::load for a file that is not an artifact name its kind: "it is an ONNX model; ...".
+// Programs that do not call this stay smaller by the table of kinds.
+void name_kinds_of_files();
+
 struct SessionOptions {
   int threads = 0;                          // to 1024; 0: all cores of the process; unused with a host's pool
   std::shared_ptr<vm::TaskPool> pool = {};  // null: a new ThreadPool

@@ -107,6 +107,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  relaxc::name_kinds_of_files();
   const serve::Flags flags(argc, argv,
                            {{"port", {8080, 1, 65535}},
                             {"connections", {32, 1, 10'000}},

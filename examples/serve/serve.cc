@@ -179,6 +179,7 @@ bool serve_until_stopped(Server& server) try {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  relaxc::name_kinds_of_files();
   const serve::Flags flags(argc, argv,
                            {{"port", {8080, 0, 65535}},
                             {"batch", {32, 1, 1 << 20}},

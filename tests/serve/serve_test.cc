@@ -228,6 +228,8 @@ TEST_CASE("a server refuses programs that it cannot batch, and wrong flags", "[s
   CHECK(nobody.exit_code == 1);
   CHECK(contains(nobody.err, "no server answers at 127.0.0.1:1; start it first"));
   CHECK(contains(error_of({folder.at("none.so")}), "cannot open"));
+  const std::string model = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
+  CHECK(contains(error_of({model}), "not an artifact: it is an ONNX model; 'relaxc compile' makes an artifact"));
 }
 #else
 TEST_CASE("a server gives right answers under load", "[serve]") {
