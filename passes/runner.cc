@@ -68,12 +68,18 @@ RecentlyUsed<LoweredProgram>& lowered_programs() {
 
 using Passes = std::span<const Pass* const>;
 
+// The programs that groups of passes work on, one group after the other: a stage of the compilation.
+struct ProgramRounds {
+  StageProgress progress;
+  size_t left;  // groups, with the one that runs
+};
+
 // Runs one pass over the module, or several over programs: each program goes through all of them at once, while it is
 // in the cache. An InternalError names the reproducer, unless `options` is null.
 class GroupRun {
  public:
-  GroupRun(Passes passes, PassContext& context, const RunnerOptions* options)
-      : passes_(passes), context_(context), options_(options), milliseconds_(passes.size()) {}
+  GroupRun(Passes passes, PassContext& context, const RunnerOptions* options, ProgramRounds& rounds)
+      : passes_(passes), context_(context), options_(options), rounds_(rounds), milliseconds_(passes.size()) {}
 
   IRModule operator()(IRModule module) {
     if (passes_[0]->on_program) return on_programs(std::move(module));
@@ -103,9 +109,9 @@ class GroupRun {
     }
     std::vector<std::vector<double>> times(programs.size(), milliseconds_);
     const std::vector<FunctionRef> callers = graph_functions(module);
-    StageProgress progress(context_.progress, CompileStage::kPrograms, programs.size());
+    rounds_.progress.begin_round(programs.size(), rounds_.left--);
     auto work = [&](size_t i) {
-      StageProgress::Piece piece(progress, programs[i]->first);
+      StageProgress::Piece piece(rounds_.progress, programs[i]->first);
       try {
         on_program(programs[i]->first, programs[i]->second, times[i]);
       } catch (const CompileError& error) {
@@ -240,6 +246,7 @@ class GroupRun {
   Passes passes_;
   PassContext& context_;
   const RunnerOptions* options_;
+  ProgramRounds& rounds_;
   std::vector<double> milliseconds_;
   ProgramKey key_;             // null where results are not reused
   std::string circumstances_;  // of keys in the store of the settings
@@ -257,17 +264,21 @@ class Runner {
 
   IRModule run(IRModule module) {
     begin(module);
-    StageProgress progress(context_.progress, CompileStage::kPasses, groups());
+    const size_t all = groups([](const Pass&) { return true; });
+    const size_t on_programs = groups([](const Pass& pass) { return bool(pass.on_program); });
+    StageProgress progress(context_.progress, CompileStage::kPasses, all);
+    ProgramRounds rounds{{context_.progress, CompileStage::kPrograms, 0}, on_programs};
     for (size_t i = 0, end; i < end_; i = end) {
       end = end_of_group(i);
       StageProgress::Piece piece(progress, passes_[i]->name);
-      GroupRun run(passes_.subspan(i, end - i), context_, &options_);
+      GroupRun run(passes_.subspan(i, end - i), context_, &options_, rounds);
       IRModule before = std::exchange(module, run(module));
       times_.insert(times_.end(), run.milliseconds().begin(), run.milliseconds().end());
       bool goes_on = end < end_ && passes_[end - 1]->on_program && passes_[end]->on_program;
       if (!goes_on || options_.verify_each == VerifyEach::kPass) verify_until(module, end);
       show(before, module, end - 1);
     }
+    rounds.progress.finish();
     if (options_.time_passes) print_times();
     return module;
   }
@@ -295,9 +306,11 @@ class Runner {
     return end;
   }
 
-  size_t groups() const {
+  // Returns the number of groups of passes that run, of which `counts` is true for the first pass.
+  template <class Counts>
+  size_t groups(const Counts& counts) const {
     size_t count = 0;
-    for (size_t i = 0; i < end_; i = end_of_group(i)) ++count;
+    for (size_t i = 0; i < end_; i = end_of_group(i)) count += counts(*passes_[i]);
     return count;
   }
 
@@ -393,7 +406,8 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
 
 IRModule run_pass(const Pass& pass, IRModule module, PassContext& context) {
   const Pass* passes[] = {&pass};
-  return GroupRun(passes, context, nullptr)(std::move(module));
+  ProgramRounds rounds{{context.progress, CompileStage::kPrograms, 0}, 1};
+  return GroupRun(passes, context, nullptr, rounds)(std::move(module));
 }
 
 std::vector<std::string> changed_programs(const IRModule& before, const IRModule& after) {

@@ -30,6 +30,7 @@ void StageProgress::tell(std::string_view name, double seconds) const {
   report_({.stage = stage_,
            .done = done_,
            .total = total_,
+           .added = added_,
            .at_work = name,
            .seconds = seconds,
            .num_reused = num_reused()});
@@ -66,6 +67,14 @@ void StageProgress::end(const std::string& name) {
   } catch (...) {  // a destructor calls this: the next piece is the first that can be refused
     refused_ = std::current_exception();
   }
+}
+
+void StageProgress::begin_round(size_t pieces, size_t rounds_left) {
+  std::lock_guard lock(mutex_);
+  const size_t needed = done_ + pieces * rounds_left;
+  if (needed <= total_) return;
+  if (done_ > 0) added_ += needed - total_;
+  total_ = needed;
 }
 
 void StageProgress::finish() {

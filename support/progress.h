@@ -11,16 +11,18 @@
 
 namespace relaxc {
 
-// The stages of a compilation, in order. What their pieces are: nodes of the model; passes, of which
-// neighbours over tensor programs count as one; the programs that these schedule and lower, and so the stage comes once
-// for each of such groups; kernels that become machine code.
+// The stages of a compilation, which comes to each one once. What their pieces are: nodes of the model; passes, of
+// which neighbours over tensor programs count as one; the programs that each group of these works on, so that this
+// stage is a part of the one before; kernels that become machine code.
 enum class CompileStage : uint8_t { kImport, kPasses, kPrograms, kKernels };
 // Returns "import", "passes", "programs" or "kernels".
 const char* name_of(CompileStage stage);
 
 struct Progress {
   CompileStage stage = CompileStage::kImport;
-  size_t done = 0, total = 0;  // pieces of the stage; it has ended when they are equal
+  // Pieces of the stage, which has ended when they are equal. Neither becomes less. `total` becomes more where passes
+  // make more programs than there were: `added` are those of it.
+  size_t done = 0, total = 0, added = 0;
   // The piece that is at work the longest, by name. At the end of a stage the one that took longest; "" when none did.
   // The characters live as long as the call.
   std::string_view at_work = {};
@@ -38,6 +40,9 @@ class StageProgress {
   StageProgress(const OnProgress& report, CompileStage stage, size_t total)
       : report_(report), stage_(stage), total_(total) {}
 
+  // Begins a round of pieces, in a stage that has several. Those after it are expected to have as many; where they have
+  // fewer, the others count as done at the end.
+  void begin_round(size_t pieces, size_t rounds_left);
   // Says that the stage has ended, where pieces of it were left out.
   void finish();
   // Counts a piece that is taken from an earlier compilation, while it is at work.
@@ -69,7 +74,7 @@ class StageProgress {
 
   const OnProgress& report_;
   const CompileStage stage_;
-  const size_t total_;
+  size_t total_, added_ = 0;
   std::mutex mutex_;
   std::atomic<size_t> num_reused_ = 0;
   size_t done_ = 0;

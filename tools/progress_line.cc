@@ -30,7 +30,7 @@ const char* verb_of(CompileStage stage) {
     case CompileStage::kPasses:
       return "passes";
     case CompileStage::kPrograms:
-      return "programs scheduled and lowered";
+      return "programs scheduled or lowered";
     case CompileStage::kKernels:
       return "kernels compiled or reused";
   }
@@ -39,6 +39,7 @@ const char* verb_of(CompileStage stage) {
 
 std::string text_of(const Progress& progress) {
   std::string text = fmt::format("{} of {} {}", progress.done, progress.total, verb_of(progress.stage));
+  if (progress.added > 0) text += fmt::format(" ({} more than at first)", progress.added);
   if (!progress.at_work.empty()) text += fmt::format(": {}", progress.at_work);
   if (progress.seconds >= 1) text += fmt::format(" ({:.0f} s)", progress.seconds);
   return printable(text, std::string::npos);

@@ -320,6 +320,9 @@ TEST_CASE("a compilation reports its stages", "[tools]") {
   for (const auto& [stage, progress] : calls) {
     CHECK(progress.done <= progress.total);
     CHECK(progress.seconds >= 0);
+    CHECK(progress.done >= last[stage].done);
+    CHECK(progress.total - progress.added >= last[stage].total - last[stage].added);
+    CHECK(progress.added >= last[stage].added);
     last[stage] = progress;
   }
   REQUIRE(last.size() == 4);
