@@ -122,12 +122,41 @@ std::optional<Program> load_other(const BenchOptions& options, const CompileSett
   return options.cache.load(options.other, settings, options.compiler).program;
 }
 
-// Fails where the other file does not take the inputs of the model, before anything is measured.
-void check_inputs_of_other(const std::string& file, const Program& program, const Started& it) {
+// Reports inputs that have the names of the model's and another order, so that each would get the value of another.
+void check_order(const std::string& file, const std::vector<vm::ValueInfo>& others,
+                 const std::vector<vm::ValueInfo>& infos) {
+  std::vector<std::string> names = map_each(infos, &vm::ValueInfo::name);
+  std::vector<std::string> other_names = map_each(others, &vm::ValueInfo::name);
+  if (names == other_names || !std::ranges::is_permutation(names, other_names)) return;
+  fail({}, "--compare '{}' takes the inputs of the model in another order: {}, and the model {}", file,
+       joined(other_names), joined(names));
+}
+
+// Returns dtype and shape of a tensor, and the kind of another value.
+std::string form_of(const NamedValue& result) {
+  const Tensor* tensor = result.value.get_if<Tensor>();
+  return tensor ? describe(*tensor) : std::string(vm::to_string(result.value.kind()));
+}
+
+// Fails where the other file does not take the inputs of the model, or has results of other forms, before anything is
+// measured.
+void check_other(const std::string& file, const Program& program, Started& it) {
+  const vm::Function& function = it.program.function(it.session.function);
+  std::vector<NamedValue> results, others;
   try {
-    Session(program, {.threads = 1}).run_values(it.inputs, program.function(it.settings.function).name);
+    const vm::Function& other = program.function(it.settings.function);
+    check_order(file, other.inputs, function.inputs);
+    others = flat_results(Session(program, {.threads = 1}).run_values(it.inputs, other.name), other.outputs);
   } catch (const RuntimeError& error) {
     fail({}, "--compare '{}' does not take the inputs of the model: {}", file, error.what());
+  }
+  results = flat_results(it.session.session.run_values(it.inputs, function.name), function.outputs);
+  if (others.size() != results.size())
+    fail({}, "--compare '{}' has {}, and the model {}", file, counted(others.size(), "result"), results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (form_of(others[i]) != form_of(results[i]))
+      fail({}, "--compare '{}' has a result '{}' that is {}, and that of the model, '{}', is {}", file, others[i].name,
+           form_of(others[i]), results[i].name, form_of(results[i]));
   }
 }
 
@@ -200,7 +229,7 @@ int run(const BenchOptions& stated) {
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
   const std::optional<Program> other_program = load_other(options, it.settings);
-  if (other_program) check_inputs_of_other(options.other, *other_program, it);
+  if (other_program) check_other(options.other, *other_program, it);
   const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
   const Timed timed{it.program,    it.session.function, it.inputs,           it.compile_s,
                     it.was_cached, it.cold_ms,          pool->num_workers(), options.timing.cold};

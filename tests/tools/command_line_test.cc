@@ -130,6 +130,24 @@ def main(x: R.Tensor((2, 3, 5), "float32")):
   CHECK(unlike.exit_code == 1);
   CHECK(unlike.out.empty());
   CHECK(contains(unlike.err, "--compare '" + other + "' does not take the inputs of the model: "));
+  // Inputs in another order, and results of another number, dtype or shape.
+  auto function = [&](const std::string& name, const std::string& params, const std::string& result) {
+    return folder.write(name, fmt::format("@R.function\ndef main({}):\n    return {}\n", params, result));
+  };
+  const std::string x = "x: R.Tensor((2, 3), \"float32\")", y = "y: R.Tensor((2, 3), \"float32\")", x_y = x + ", " + y;
+  const std::string first = function("first.py", x_y, "R.subtract(x, y)");
+  for (const auto& [params, result, problem] :
+       {std::tuple(y + ", " + x, "R.subtract(x, y)", "takes the inputs of the model in another order: y, x, and"),
+        std::tuple(x_y, "(R.subtract(x, y), x)", "has 2 results, and the model 1"),
+        std::tuple(x_y, "R.matmul(x, R.permute_dims(y))", "that is float32[2, 2], and that of the model"),
+        std::tuple(x_y, "R.greater(x, y)", "that is bool[2, 3], and that of the model"),
+        std::tuple(x_y, "R.shape([2, 3])", "that is shape, and that of the model")}) {
+    const Outcome differs = run_relaxc({"bench", first, "--compare", function("second.py", params, result)});
+    INFO(differs.err);
+    CHECK(differs.exit_code == 1);
+    CHECK(differs.out.empty());
+    CHECK(contains(differs.err, problem));
+  }
 }
 
 TEST_CASE("bench looks for the folders of its outputs before it measures", "[tools]") {
