@@ -193,7 +193,11 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
 // Names the targets in which the processor is known, or else the processors of the target.
 [[noreturn]] void fail_unknown_cpu(const Target& target, const llvm::MCSubtargetInfo& generic, std::string_view text) {
   std::vector<std::string> notes = did_you_mean(target.cpu);
-  if (notes.empty()) notes = {fmt::format("cpus of {}: {}", target.triple, joined(cpu_names(generic)))};
+  if (notes.empty()) {
+    notes = {fmt::format("cpus of {}: {}", target.triple, joined(cpu_names(generic)))};
+    if (target.triple == Target().triple)
+      notes.emplace_back("a cpu of another architecture needs its triple, too, such as triple=aarch64-linux-gnu");
+  }
   fail_target(text, fmt::format("unknown cpu '{}'", target.cpu), std::move(notes));
 }
 
@@ -276,15 +280,34 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
   set_figure(*row, target, value, path);
 }
 
+// A processor as a text or a file states it, in whole or in part.
+struct StatedProcessor {
+  std::optional<std::string> triple, cpu;
+  std::string features;
+};
+
+// Returns the target whose figures follow from what is stated.
+Target target_of(const StatedProcessor& stated, std::string_view text) {
+  Target target;
+  if (stated.triple) target.triple = llvm::Triple::normalize(*stated.triple);
+  const llvm::Triple triple(target.triple);
+  if (stated.triple && !triple.isX86()) target.cpu = "generic";
+  if (stated.cpu) target.cpu = *stated.cpu;
+  target.features = stated.features;
+  if (stated.triple && !stated.cpu && triple.getArch() == llvm::Triple::riscv64)
+    target.features = std::string(kRiscv64Features) + (stated.features.empty() ? "" : ",") + stated.features;
+  return complete(std::move(target), text);
+}
+
 // Applies a file, which may name the processor and whose figures replace those from other sources.
-Target with_file(Target target, const std::string& path, std::string_view text) {
-  std::vector<FileLine> lines = read_target_file(path, text);
+Target with_file(StatedProcessor stated, const std::string& path, std::string_view text) {
+  const std::vector<FileLine> lines = read_target_file(path, text);
   for (const FileLine& line : lines) {
-    if (line.key == "triple") target.triple = llvm::Triple::normalize(line.value);
-    if (line.key == "cpu") target.cpu = line.value;
-    if (line.key == "features") target.features = line.value;
+    if (line.key == "triple") stated.triple = line.value;
+    if (line.key == "cpu") stated.cpu = line.value;
+    if (line.key == "features") stated.features = line.value;
   }
-  target = complete(std::move(target), text);
+  Target target = target_of(stated, text);
   for (const FileLine& line : lines) {
     if (line.key != "triple" && line.key != "cpu" && line.key != "features") apply_figure(target, line, path, text);
   }
@@ -394,41 +417,33 @@ Target host_target() {
 
 Target parse_target(std::string_view text) {
   if (text == "host") return host_target();
-  Target target;
+  StatedProcessor stated;
   if (std::ranges::find(kLevels, text) != std::end(kLevels)) {
-    target.cpu = text;
-    return complete(std::move(target), text);
+    stated.cpu = std::string(text);
+    return target_of(stated, text);
   }
-  if (text.size() > 1 && text[0] == '@') return with_file(std::move(target), std::string(text.substr(1)), text);
-  bool has_cpu = false, has_triple = false;
+  if (text.size() > 1 && text[0] == '@') return with_file(stated, std::string(text.substr(1)), text);
   std::string file;
   llvm::SmallVector<llvm::StringRef> items;
   llvm::StringRef(text).split(items, ',');
   for (llvm::StringRef item : items) {
     if (item.size() > 1 && (item[0] == '+' || item[0] == '-')) {
-      target.features += (target.features.empty() ? "" : ",") + item.str();
+      stated.features += (stated.features.empty() ? "" : ",") + item.str();
       continue;
     }
     auto [key, value] = item.split('=');
     if (value.empty()) fail_form(text, fmt::format("unknown target '{}'", item.str()), did_you_mean(item));
     if (key == "cpu") {
-      target.cpu = value;
-      has_cpu = true;
+      stated.cpu = value.str();
     } else if (key == "triple") {
-      target.triple = llvm::Triple::normalize(value);
-      has_triple = true;
+      stated.triple = value.str();
     } else if (key == "file") {
       file = value;
     } else {
       fail_form(text, fmt::format("unknown key '{}'", key.str()));
     }
   }
-  if (has_triple && !has_cpu && !llvm::Triple(target.triple).isX86()) target.cpu = "generic";
-  if (has_triple && !has_cpu && llvm::Triple(target.triple).getArch() == llvm::Triple::riscv64) {
-    const std::string given = target.features.empty() ? "" : "," + target.features;
-    target.features = std::string(kRiscv64Features) + given;
-  }
-  return file.empty() ? complete(std::move(target), text) : with_file(std::move(target), file, text);
+  return file.empty() ? target_of(stated, text) : with_file(stated, file, text);
 }
 
 }  // namespace relaxc::codegen

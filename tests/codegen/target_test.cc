@@ -1,4 +1,5 @@
 // Figures of targets: where each is from, files of them, and what is refused.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -210,6 +211,24 @@ TEST_CASE("architectures that relaxc does not support are refused, whatever LLVM
   }
   for (const char* triple : {"aarch64-linux-gnu", "riscv64-linux-musl", "x86_64-linux-gnu", "aarch64-linux-android"})
     CHECK_NOTHROW(codegen::parse_target(std::string("triple=") + triple));
+}
+
+TEST_CASE("a file may name an architecture, whose processors its errors list", "[codegen]") {
+  for (const char* architecture : {"aarch64", "riscv64"}) {
+    const std::string line = fmt::format("triple = {}-linux-gnu\n", architecture);
+    INFO(line);
+    TargetFile file(line);
+    const Target target = codegen::parse_target("@" + file.path);
+    const Target stated = codegen::parse_target(fmt::format("triple={}-linux-gnu", architecture));
+    CHECK(target.cpu == "generic");
+    CHECK(target.triple == stated.triple);
+    CHECK(target.features == stated.features);
+    const std::string unknown = error_of(line + "cpu = nosuch\n");
+    CHECK(has(unknown, fmt::format("cpus of {}-unknown-linux-gnu: ", architecture)));
+    CHECK_FALSE(has(unknown, "alderlake"));
+    CHECK(has(error_of(line + "features = +nosuch\n"), "unknown feature '+nosuch'"));
+  }
+  CHECK(has(error_of("cpu = nosuch\n"), "a cpu of another architecture needs its triple, too"));
 }
 
 TEST_CASE("what a target file may not say", "[codegen]") {
