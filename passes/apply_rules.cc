@@ -21,27 +21,38 @@
 
 namespace relaxc {
 
-// Returns "; did you mean 'nn.conv2d'?"; "" where no operator has a similar name.
-static std::string similar_operator(const std::string& name, const OpTable& operators) {
+// Fails where a rule is for an operator that does not exist, whatever the model: one that neither the table, a built-in
+// rule nor a kernel of the user has, and that no tensor program of the module is called.
+static void expect_operator(const IRModule& module, const ScheduleRule& rule, const PassContext& context) {
+  const MoreRules& more = tables_of(context).rules();
+  auto is_for_it = [&](const ScheduleRule& known) { return known.op == rule.op; };
+  auto is_kernel = [&](const KernelRule& kernel) { return kernel.name == rule.op; };
+  const bool is_known =
+      context.ops.find(ops::full_name(rule.op)) || std::ranges::any_of(builtin_schedule_rules(), is_for_it) ||
+      std::ranges::any_of(more.rules, is_for_it) ||
+      (context.kernels && std::ranges::any_of(*context.kernels, is_kernel)) ||
+      std::ranges::any_of(programs_of(module),
+                          [&](const auto& entry) { return concerns(rule, entry.first, entry.second, more); });
+  if (is_known) return;
   const std::string near =
-      nearest(name, map_each(operators.rows(), [](const OpRow& row) { return ops::short_name(row.name); }));
-  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+      nearest(rule.op, map_each(context.ops.rows(), [](const OpRow& row) { return ops::short_name(row.name); }));
+  fail(rule.span,
+       "there is no operator '{}'{}; relaxc opt --list-ops lists them, and a tensor program has its own name", rule.op,
+       near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
 }
 
-// A rule for an operator that neither the table nor a program knows was meant for another. S.use names a rule, and so
-// an operator, for the programs of this module.
+// S.use names a rule, and so an operator, for the programs of this module.
 static void warn_of_unused_rules(const IRModule& module, const PassContext& context) {
   const MoreRules& more = tables_of(context).rules();
   for (const ScheduleRule& rule : context.schedules) {
     const ScheduleRule* used = rule.uses.empty() ? &rule : find_rule(rule.uses, more.rules);
     if (!used) continue;  // a decision about the graph
     const std::string& op = rule.op.empty() ? used->op : rule.op;
-    bool is_known = rule.op.empty() || context.ops.find("relax." + op);
     if (op.empty()) continue;
     bool concerns_any = std::ranges::any_of(
         programs_of(module), [&](const auto& entry) { return concerns(rule, entry.first, entry.second, more); });
     if (concerns_any) continue;
-    if (is_known && rule.uses.empty()) {
+    if (rule.uses.empty()) {
       auto is_winograd = [](const auto& entry) {
         return std::ranges::count(operators_of(entry.second), std::string_view(winograd::kOp)) > 0;
       };
@@ -55,8 +66,7 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
                                               : "")));
       continue;
     }
-    const std::string unknown = is_known ? "" : ", and --list-ops knows none" + similar_operator(op, context.ops);
-    warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
+    warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'", op));
   }
 }
 
@@ -153,6 +163,7 @@ void expect_rules(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
     if (!rule.function.empty()) expect_program(module, rule, context);
+    if (!rule.op.empty()) expect_operator(module, rule, context);
   }
   if (!context.report) return;
   warn_of_unused_rules(module, context);

@@ -468,11 +468,14 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
     return relaxc_command({"compile", model, "--schedules", folder.write("schedules.py", text), "--emit=loops"});
   };
   Outcome unknown = check("@S.rule(\"nn.conv7d\")\ndef tile(sch):\n    pass\n");
-  CHECK(unknown.exit_code == 0);
-  CHECK(test::matches(unknown.err,
-                      "schedules.py:2:5: warning: no tensor program holds an operator 'nn.conv7d', and --list-ops "
-                      "knows none; did you mean 'nn.conv[123]d'")
+  CHECK(unknown.exit_code == 1);
+  CHECK(test::matches(
+            unknown.err,
+            "schedules.py:2:5: error: there is no operator 'nn.conv7d'; did you mean 'nn.conv[123]d'\\?; relaxc "
+            "opt --list-ops lists them")
             .size() == 1);
+  CHECK(contains(check("S.use(\"contraction\", op=\"matmull\")\n").err,
+                 "schedules.py:1:1: error: there is no operator 'matmull'; did you mean 'matmul'?"));
   // Operators of the table, held by a program or not, and one that only passes make.
   for (const char* op : {"nn.conv2d", "relax.nn.conv2d", "nn.conv3d", "nn.conv2d_winograd"}) {
     CAPTURE(op);
