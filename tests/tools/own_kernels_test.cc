@@ -500,6 +500,28 @@ def panels(x: T.Buffer(("n", "k"), "float32"), w: T.Buffer(("p", "k", 8), "float
 
 }  // namespace
 
+TEST_CASE("an index out of range names the line of the kernel, whatever was fused with it", "[tools]") {
+  OwnKernels folder;
+  OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("z");
+  model.node("Exp", "x", "e"), model.node("Softmax", "e", "y"), model.node("Relu", "y", "z");
+  const std::string file = folder.write("fused.onnx", model), kernels = folder.write("kernels.py", R"(
+@S.implements("nn.softmax")
+@T.prim_func
+def next_one(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")):
+    for i, j in T.grid(n, m):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = x[vi, vj + T.if_then_else(vi < 0, 0, 1)]
+)");
+  for (const char* how : {"--check-bounds", "--interpret"}) {
+    const Outcome outcome = own_kernels_tool({"run", file, "--kernels", kernels, how});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, "index 4 of dim 1 is out of range [0, 4) (" + kernels + ":8:25)"));
+  }
+}
+
 TEST_CASE("a kernel reads a constant operand in its own layout, padded with zeros", "[tools]") {
   OwnKernels folder;
   const std::string model = folder.perceptron(), layout = "\"w\": lambda k, j: (j // 8, k, j % 8)";

@@ -9,6 +9,7 @@
 
 #include "ir/op_names.h"
 #include "ir/regions.h"
+#include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/temporarily.h"
 #include "tir/analysis/windows.h"
@@ -24,19 +25,20 @@ namespace {
 Expr as_int64(const Expr& e) { return cast_to(e, kInt64.with_lanes(dtype_of(e).lanes)); }
 
 // Returns one lane of a vector that is a condition or an index.
-Expr checked_lane(const Expr& whole, int lane) {
+Expr checked_lane(const Expr& whole, int lane, const Span& place) {
   auto other = [&](const Expr& e) -> Expr {
     if (const Call* node = as_call(e, ops::kGetActiveLaneMask))
       return as_int64(node->args[0]) + lane < as_int64(node->args[1]);
     const BufferLoad* node = e.as<BufferLoad>();
     if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype_of(e).is_scalable())
-      fail_unsupported(e.span(), "bounds cannot be checked where they depend on one lane of {}; write it as a loop",
-                       debug_print(e));
+      fail_unsupported(e.span() ? e.span() : place,
+                       "bounds cannot be checked where they depend on one lane of {}; write it as a loop",
+                       print_expr(e));
     std::vector<Expr> indices = node->indices;
-    if (!indices.empty()) indices.back() = checked_lane(indices.back(), lane);
+    if (!indices.empty()) indices.back() = checked_lane(indices.back(), lane, place);
     Expr element = load(node->buffer, indices, e.span());
     if (!node->predicate) return element;
-    return if_then_else(checked_lane(*node->predicate, lane), element, int_imm(0, dtype_of(e).element()));
+    return if_then_else(checked_lane(*node->predicate, lane, place), element, int_imm(0, dtype_of(e).element()));
   };
   return lane_of(whole, int_imm(lane), other);
 }
@@ -193,8 +195,8 @@ class BoundsChecker {
                          buffer->name);
       for (int lane = 0; lane < lanes; ++lane) {
         std::vector<Expr> at = indices, conditions = guards;
-        if (!at.empty()) at.back() = checked_lane(at.back(), lane);
-        for (Expr& condition : conditions) condition = checked_lane(condition, lane);
+        if (!at.empty()) at.back() = checked_lane(at.back(), lane, place_);
+        for (Expr& condition : conditions) condition = checked_lane(condition, lane, place_);
         check_element(buffer, at, conditions);
       }
     }

@@ -156,6 +156,16 @@ std::optional<PartChoice> choice_of(PartRefs parts, const Analyzer& facts) {
   return std::nullopt;
 }
 
+// Gives loads without a place, such as those of an operator's program, that of the load in whose place they stand:
+// errors about an index name the line of the program that computes it.
+Expr in_place_of(const Span& place, const Expr& value) {
+  if (!place) return value;
+  return rewrite(value, [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+    if (load.span()) return std::nullopt;
+    return make(BufferLoad(*load), load.type(), place);
+  });
+}
+
 Nodes users_of_result(Step& step, const Nodes& parts, const Buffer& buffer) {
   Nodes users = parts[0]->tree->blocks();
   std::erase_if(users, [&](TreeNode* user) {
@@ -203,7 +213,7 @@ void ComputeInline::apply(Step& step) const {
   auto inlined = [&](const Stmt& stmt) {
     return rewrite(stmt, [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
       if (!same_node(load->buffer, buffer)) return std::nullopt;
-      return choice->value_at(load->indices, tree.facts);
+      return in_place_of(load.span(), choice->value_at(load->indices, tree.facts));
     });
   };
   for (TreeNode* user : users) {

@@ -145,7 +145,7 @@ InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, co
 }
 
 // Lets the producer store the values that the block would have stored.
-void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& axes) {
+void store_inlined(TreeNode* producer, const BufferStore& store, const Span& consumer_place, const VarMap& axes) {
   const BufferStore inner = *single_store(producer);
   // The value stands where the buffer was loaded, in the producer's axes.
   Expr value = rewrite(substitute(store.value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
@@ -153,7 +153,9 @@ void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& a
   });
   // The strides that it asks for were those of the buffer that goes.
   producer->block->annotations = producer->block->annotations.without(annotation<"buffer_dim_align">());
-  producer->block->body = relaxc::store(store.buffer, value, substitute(store.indices, axes));
+  const Span& place = producer->block->body.span();
+  producer->block->body =
+      relaxc::store(store.buffer, value, substitute(store.indices, axes), place ? place : consumer_place);
   refresh_regions(producer);
 }
 
@@ -184,7 +186,7 @@ void ReverseComputeInline::apply(Step& step) const {
     step.require(not_made_yet(block, producer, inverses.back().axes), {block, producer});
   }
   for (size_t i = 0; i < producers.size(); ++i) {
-    store_inlined(producers[i], *store, inverses[i].axes);
+    store_inlined(producers[i], *store, block->block->body.span(), inverses[i].axes);
     for (const Expr& condition : inverses[i].conditions) restrict_block(producers[i], condition);
     producers[i]->partial = !inverses[i].conditions.empty();
   }
