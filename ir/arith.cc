@@ -240,7 +240,8 @@ void Analyzer::assume_dims(const Type& type) {
   walk_nodes(type, [&](const NodeRef& node) {
     visit_children(node, [&](const NodeRef& child, Slot) {
       auto var = try_cast<Var>(child);
-      bool is_dim = var && (is_type_kind(node.kind()) || node.is<ShapeExpr>()) && var->type().is<PrimType>();
+      const bool has_dims = (is_type_kind(node.kind()) && !node.is<PrimType>()) || node.is<ShapeExpr>();
+      const bool is_dim = var && has_dims && var->type().is<PrimType>();
       if (!is_dim || bounds_.contains(child.get())) return;
       bind(*var, Interval{0, kPlusInfinity});
     });

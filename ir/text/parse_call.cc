@@ -60,7 +60,7 @@ Type Parser::with_dim_facts(Type type) const {
   Analyzer facts;
   for (const VarRef& var : free_vars(type)) {
     const Entity* entity = scopes_.find(var->name);
-    if (entity && entity->is_dim && entity->expr && same_node(*entity->expr, var))
+    if (entity && entity->is_dim && !entity->may_be_negative && entity->expr && same_node(*entity->expr, var))
       facts.bind(var, Interval{0, std::numeric_limits<int64_t>::max()});
   }
   TensorType result = *tensor;

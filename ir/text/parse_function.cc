@@ -41,6 +41,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
   Signature result;
   NameScope scope(scopes_);
   for (std::string_view dim : line.type_params) define_dim(dim, kInt64, line);
+  std::vector<std::pair<std::string, VarRef>> scalars;  // that are dims
   auto scalar = [&](size_t i) -> std::optional<VarRef> {
     const Param& param = line.params[i];
     const Syntax& at = *param.annotation;
@@ -53,6 +54,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
     bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
     VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
     if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
+    if (names_dim) scalars.emplace_back(dim, var);
     return var;
   };
   auto other = [&](size_t i) {
@@ -62,6 +64,14 @@ Parser::Signature Parser::read_signature(const Line& line) {
   for (const auto& param : read_params(line, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`", scalar, other)) {
     if (param) result.params.push_back(*param);
     result.sound &= param.has_value();
+  }
+  VarSet dims_of_tensors;
+  for (const VarRef& param : result.params) {
+    if (!param.type().is<PrimType>() && !param.type().is<ShapeType>()) add_free_vars(param.type(), dims_of_tensors);
+  }
+  for (const auto& [dim, var] : scalars) {
+    if (!dims_of_tensors.contains(var.get()))
+      scopes_.define(dim, Entity{.expr = var, .is_dim = true, .may_be_negative = true});
   }
   Temporarily quoted(quoted_, true);
   if (line.annotation) result.sound &= guarded([&] { result.result = type(*line.annotation); });
