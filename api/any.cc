@@ -22,7 +22,7 @@ template <class T, class Read>
 relaxc_status read_value(const relaxc_any* value, const char* expected, const Read& read) {
   return call([&] {
     const T* found = given(value, "value").value.get_if<T>();
-    if (!found) fail_usage("the value is {}, expected {}", describe(value->value), expected);
+    if (!found) throw_usage_error("the value is {}, expected {}", describe(value->value), expected);
     read(*found);
   });
 }
@@ -32,7 +32,7 @@ std::span<const Value> items_of(const relaxc_any& any) {
   if (const auto* tuple = any.value.get_if<relaxc::vm::Tuple>()) return tuple->fields();
   if (const auto* sequence = any.value.get_if<relaxc::vm::Sequence>()) return sequence->items.fields();
   if (const auto* map = any.value.get_if<relaxc::vm::Map>()) return map->entries.fields();
-  fail_usage("the value is {}, which has no items", describe(any.value));
+  throw_usage_error("the value is {}, which has no items", describe(any.value));
 }
 
 }  // namespace
@@ -66,10 +66,10 @@ relaxc_status relaxc_any_strings(const char* const* strings, const size_t* lengt
                                  relaxc_any** value) {
   return make_value(value, [&]() -> Value {
     if (rank < 0 || (rank > 0 && shape == nullptr))
-      fail_usage("rank is {}{}", rank, shape ? "" : ", with a null pointer as the shape");
+      throw_usage_error("rank is {}{}", rank, shape ? "" : ", with a null pointer as the shape");
     std::vector<int64_t> dims(shape, shape + rank);
     std::optional<int64_t> count = relaxc::element_count(dims);
-    if (!count) fail_usage("a dim of the shape is negative, or there are too many elements");
+    if (!count) throw_usage_error("a dim of the shape is negative, or there are too many elements");
     if (*count > 0) given(strings, "strings");
     std::vector<std::string_view> texts;
     for (int64_t i = 0; i < *count; ++i) {
@@ -102,11 +102,12 @@ relaxc_status relaxc_any_of(relaxc_kind kind, const relaxc_any* const* items, in
     for (int32_t i = 0; i < num_items; ++i) values.push_back(given(items[i], "an item").value);
     if (kind == RELAXC_TUPLE) return relaxc::vm::Tuple(std::move(values));
     if (kind == RELAXC_SEQUENCE) return relaxc::vm::Sequence{relaxc::vm::Tuple(std::move(values))};
-    if (kind != RELAXC_MAP) fail_usage("kind {} has no items", static_cast<int>(kind));
-    if (values.size() != 2) fail_usage("a map has two items, keys and values, got {}", values.size());
+    if (kind != RELAXC_MAP) throw_usage_error("kind {} has no items", static_cast<int>(kind));
+    if (values.size() != 2) throw_usage_error("a map has two items, keys and values, got {}", values.size());
     const Tensor *keys = values[0].get_if<Tensor>(), *entries = values[1].get_if<Tensor>();
     if (!keys || !entries)
-      fail_usage("keys and values of a map are tensors, got {} and {}", describe(values[0]), describe(values[1]));
+      throw_usage_error("keys and values of a map are tensors, got {} and {}", describe(values[0]),
+                        describe(values[1]));
     return relaxc::vm::Map::of(*keys, *entries);
   });
 }
@@ -129,7 +130,8 @@ const char* relaxc_any_describe(relaxc_any* value) {
 relaxc_status relaxc_any_get_tensor(const relaxc_any* value, DLManagedTensor** tensor) {
   return read_value<Tensor>(value, "a tensor", [&](const Tensor& own) {
     given(tensor, "tensor") = nullptr;
-    if (own.dtype().is_string()) fail_usage("the value is {}; read strings by relaxc_any_get_string", describe(own));
+    if (own.dtype().is_string())
+      throw_usage_error("the value is {}; read strings by relaxc_any_get_string", describe(own));
     *tensor = own.to_dlpack();
   });
 }
@@ -139,7 +141,7 @@ relaxc_status relaxc_any_get_shape(const relaxc_any* value, const int64_t** dims
     const Value& own = given(value, "value").value;
     const Tensor* tensor = own.get_if<Tensor>();
     if (!tensor && own.kind() != relaxc::vm::ValueKind::kShape)
-      fail_usage("the value is {}, expected a tensor or a shape", describe(own));
+      throw_usage_error("the value is {}, expected a tensor or a shape", describe(own));
     const relaxc::vm::Shape& shape = tensor ? tensor->shape() : own.shape();
     if (dims) *dims = shape.data();
     if (num_dims) *num_dims = static_cast<int32_t>(shape.size());
@@ -156,7 +158,7 @@ relaxc_status relaxc_any_get_string(const relaxc_any* value, int64_t index, cons
     } else if (tensor && tensor->dtype().is_string() && index >= 0 && index < tensor->size()) {
       found = tensor->string(index);
     } else {
-      fail_usage("the value is {}, which has no string {}", describe(own), index);
+      throw_usage_error("the value is {}, which has no string {}", describe(own), index);
     }
     given(text, "text") = found.data();
     given(length, "length") = found.size();
@@ -175,7 +177,7 @@ relaxc_status relaxc_any_item(const relaxc_any* value, int32_t index, relaxc_any
   return make_value(item, [&]() -> Value {
     std::span<const Value> items = items_of(given(value, "value"));
     if (index < 0 || index >= std::ssize(items))
-      fail_usage("item {} does not exist: there are {}", index, items.size());
+      throw_usage_error("item {} does not exist: there are {}", index, items.size());
     return items[static_cast<size_t>(index)];
   });
 }

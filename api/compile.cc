@@ -122,29 +122,42 @@ struct Heard {
   }
 };
 
+void check_texts(int32_t count, const char* const* texts, const char* name) {
+  check_count(count, texts, name);
+  for (int32_t i = 0; i < count; ++i) {
+    if (texts[i] == nullptr) throw_usage_error("{}: item {} (counted from 0) is a null pointer", name, i);
+  }
+}
+
 relaxc_compile_options checked(const relaxc_compile_options& options) {
-  check_count(options.num_dims, options.dim_names, "dim_names");
+  check_texts(options.num_dims, options.dim_names, "dim_names");
   check_count(options.num_dims, options.dim_values, "dim_values");
   for (int32_t i = 0; i < options.num_dims; ++i) {
-    const char* name = &given(options.dim_names[i], "a name of a dim");
-    if (options.dim_values[i] < 0) fail_usage("dim '{}' is {}", name, options.dim_values[i]);
+    if (options.dim_values[i] < 0) throw_usage_error("dim '{}' is {}", options.dim_names[i], options.dim_values[i]);
   }
-  check_count(options.num_ranges, options.range_names, "range_names");
+  check_texts(options.num_ranges, options.range_names, "range_names");
   check_count(options.num_ranges, options.range_least, "range_least");
   check_count(options.num_ranges, options.range_most, "range_most");
   for (int32_t i = 0; i < options.num_ranges; ++i) {
-    const char* name = &given(options.range_names[i], "a name of a dim");
     if (options.range_least[i] < 0 || options.range_least[i] > options.range_most[i])
-      fail_usage("dim '{}' may be {} to {}, which no size is", name, options.range_least[i], options.range_most[i]);
+      throw_usage_error("dim '{}' may be {} to {}, which no size is", options.range_names[i], options.range_least[i],
+                        options.range_most[i]);
   }
-  check_count(options.num_kernels, options.kernels, "kernels");
-  for (int32_t i = 0; i < options.num_kernels; ++i) given(options.kernels[i], "a file of kernels");
-  if (options.in_place != 0 && options.in_place != 1) fail_usage("in_place is {}, expected 0 or 1", options.in_place);
-  if (options.num_threads < 0) fail_usage("num_threads is {}", options.num_threads);
+  check_texts(options.num_kernels, options.kernels, "kernels");
+  check_texts(options.num_types, options.type_names, "type_names");
+  check_texts(options.num_types, options.types, "types");
+  check_texts(options.num_linked, options.linked, "linked");
+  check_texts(options.num_host_symbols, options.host_symbols, "host_symbols");
+  if (options.inline_elements < -1)
+    throw_usage_error("inline_elements is {}, expected a number from 1, 0 for the default, or -1 for none",
+                      options.inline_elements);
+  if (options.in_place != 0 && options.in_place != 1)
+    throw_usage_error("in_place is {}, expected 0 or 1", options.in_place);
+  if (options.num_threads < 0) throw_usage_error("num_threads is {}", options.num_threads);
   if (!std::isfinite(options.winograd_error))
-    fail_usage("winograd_error is {}, expected a finite number", options.winograd_error);
+    throw_usage_error("winograd_error is {}, expected a finite number", options.winograd_error);
   if (options.opt_level < -1 || options.opt_level > 3)
-    fail_usage("opt_level is {}, expected 1 to 3, 0 for the default, or -1 for level 0", options.opt_level);
+    throw_usage_error("opt_level is {}, expected 1 to 3, 0 for the default, or -1 for level 0", options.opt_level);
   return options;
 }
 
@@ -197,7 +210,7 @@ relaxc_program* compiled(relaxc_compiler_request request, const relaxc_compile_o
 }
 
 relaxc_compiler_request request_for(const void* bytes, size_t num_bytes, const char* name) {
-  if (bytes == nullptr && num_bytes > 0) fail_usage("bytes is a null pointer");
+  if (bytes == nullptr && num_bytes > 0) throw_usage_error("bytes is a null pointer");
   return {.path = &given(name, "name"), .bytes = bytes ? bytes : "", .num_bytes = num_bytes};
 }
 

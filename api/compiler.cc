@@ -11,6 +11,7 @@
 #include "api/failure.h"
 #include "codegen/artifact_cache.h"
 #include "codegen/compile.h"
+#include "codegen/open_types.h"
 #include "codegen/rule_files.h"
 #include "ir/text/printer.h"
 #include "passes/precision.h"
@@ -33,8 +34,23 @@ void log_to(const relaxc_compile_options& options, relaxc_log_level level, std::
 
 Precision precision_of(const char* name) {
   const std::optional<Precision> found = find_precision(name);
-  if (!found) fail({}, "there is no precision '{}'; expected one of {}", name, precision_list());
+  if (!found) fail_usage({}, "there is no precision '{}'; expected one of {}", name, precision_list());
   return *found;
+}
+
+void set_types(const relaxc_compile_options& options, CompileSettings& settings) {
+  std::map<std::string, Expr> dims;
+  for (int32_t i = 0; i < options.num_types; ++i) {
+    const bool is_new = settings.types.emplace(options.type_names[i], parse_type(options.types[i], dims)).second;
+    if (!is_new) fail_usage({}, "input '{}' has two types in the options", options.type_names[i]);
+  }
+}
+
+PrintOptions print_options_of(const relaxc_compile_options& options) {
+  PrintOptions print;
+  print.constants_file = text_of(options.constants, "");
+  if (options.inline_elements) print.inline_elements = std::max<int64_t>(options.inline_elements, 0);
+  return print;
 }
 
 CompileSettings settings_of(const relaxc_compiler_request& request) {
@@ -46,6 +62,9 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   for (int32_t i = 0; i < options.num_dims; ++i) settings.dims[options.dim_names[i]] = options.dim_values[i];
   for (int32_t i = 0; i < options.num_ranges; ++i)
     settings.dim_ranges[options.range_names[i]] = {options.range_least[i], options.range_most[i]};
+  set_types(options, settings);
+  settings.linked.assign(options.linked, options.linked + options.num_linked);
+  settings.host_symbols.assign(options.host_symbols, options.host_symbols + options.num_host_symbols);
   settings.jobs = options.num_threads;
   if (options.opt_level) settings.opt_level = std::max(options.opt_level, 0);
   settings.caches.by_name = options.in_place != 0;
@@ -120,7 +139,7 @@ void work(const relaxc_compiler_request& request, const relaxc_compiler_reply& r
   }
   if (request.artifact) return compile_file(request.path, settings).write(request.artifact);
   IRModule module = read_scheduled_module(request.path, settings);
-  const std::string text = print_module(run_pipeline(std::move(module), settings));
+  const std::string text = print_module(run_pipeline(std::move(module), settings), print_options_of(request.options));
   reply.text(reply.user, text.data(), text.size());
 }
 

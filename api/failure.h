@@ -1,6 +1,5 @@
 // Errors as the C interface tells them: the one table of exceptions and their statuses, for both of its libraries.
 #pragma once
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -9,11 +8,6 @@
 
 namespace relaxc::api {
 
-// An error that the host can only mend in its own code (RELAXC_USAGE).
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // An error with its status. One that the compiler's library has told is thrown as it is.
 struct Failure {
   relaxc_status status = RELAXC_OK;
@@ -21,8 +15,8 @@ struct Failure {
   std::vector<Diagnostic> diagnostics = {};  // of a CompileError
 };
 
-// Returns the exception that is being handled; to be called in a `catch (...)`. A RuntimeError of no other kind has the
-// status `otherwise`: a run failed, or a file of a compilation is wrong.
+// Returns the exception that is being handled; to be called in a `catch (...)`. A RuntimeError of no kind of its own
+// has the status `otherwise`: a run failed, or a file of a compilation is wrong.
 Failure caught_failure(relaxc_status otherwise) noexcept;
 
 }  // namespace relaxc::api

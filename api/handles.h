@@ -11,23 +11,23 @@
 
 #include "api/failure.h"
 #include "api/relaxc.h"
+#include "vm/error.h"
 #include "vm/program.h"
 
 namespace relaxc::api {
 
-template <class... Args>
-[[noreturn]] void fail_usage(FormatString<Args...> pattern, const Args&... args) {
-  throw UsageError(formatted(pattern, args...));
-}
+using relaxc::throw_usage_error;
+using relaxc::UsageError;
+
 template <class T>
 T& given(T* pointer, const char* name) {
-  if (pointer == nullptr) fail_usage("{} is a null pointer", name);
+  if (pointer == nullptr) throw_usage_error("{} is a null pointer", name);
   return *pointer;
 }
 
 inline void check_count(int32_t count, const void* at, const char* what) {
   if (count < 0 || (count > 0 && at == nullptr))
-    fail_usage("{}: there are {}{}", what, count, at ? "" : ", at a null pointer");
+    throw_usage_error("{}: there are {}{}", what, count, at ? "" : ", at a null pointer");
 }
 
 // Notes the exception that is being handled as the last error of the thread, and returns its status.
@@ -50,7 +50,8 @@ inline constexpr auto kSizesOf = std::array{sizeof(T)};
 template <>
 inline constexpr auto kSizesOf<relaxc_compile_options> =
     std::array{offsetof(relaxc_compile_options, range_names), offsetof(relaxc_compile_options, precision),
-               offsetof(relaxc_compile_options, in_place), sizeof(relaxc_compile_options)};
+               offsetof(relaxc_compile_options, in_place), offsetof(relaxc_compile_options, type_names),
+               sizeof(relaxc_compile_options)};
 
 // Reports a size that ends within a member, before the first version does, or that a struct of later libraries would
 // not have either, and a later member that has a value: `bytes` are the struct's.
@@ -106,8 +107,8 @@ bool is_dense(const DLTensor& tensor);
 // Copies the elements of a dense tensor to a strided one of the same shape, or from it.
 void copy_to(const Tensor& from, const DLTensor& to);
 
-// Loads an artifact of a file, whose name in messages is the path where none is given. The program has one owner.
-relaxc_program* load_file(const std::string& path, const relaxc_load_options& options, std::string name = {});
+// Loads an artifact of a file. The program has one owner.
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options);
 
 }  // namespace relaxc::api
 

@@ -1,13 +1,7 @@
 // Programs of the C interface: loading, saving, and their declarations.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "api/handles.h"
-#include "support/file_kind.h"
 #include "support/printable.h"
 #include "support/version.h"
 #include "vm/artifact.h"
@@ -20,21 +14,15 @@ void check_size(const char* name, std::span<const size_t> sizes, size_t size, co
   const size_t known = sizes.back();
   const bool is_later = size > known && size - known <= kMostLater && size % alignof(size_t) == 0;
   if (!is_later && std::ranges::find(sizes, size) == sizes.end())
-    fail_usage("the member size of {} is {}, which no version of it has: use sizeof({})", name, size, name);
+    throw_usage_error("the member size of {} is {}, which no version of it has: use sizeof({})", name, size, name);
   if (is_later && std::any_of(bytes + known, bytes + size, [](std::byte byte) { return byte != std::byte{0}; }))
-    fail_usage(
+    throw_usage_error(
         "{} has a value that is not zero behind the members that this library knows, which are {} bytes: fill the rest "
         "of the struct with zeros, or use the library of the header that the host was built with",
         name, known);
 }
 
-const vm::Function& function_of(const Program& program, const char* name) {
-  try {
-    return program.function(name ? name : "");
-  } catch (const RuntimeError& error) {
-    fail_usage("{}", error.what());
-  }
-}
+const vm::Function& function_of(const Program& program, const char* name) { return program.function(name ? name : ""); }
 
 DLDataType dlpack_dtype(DType dtype) {
   if (dtype.is_string()) return {RELAXC_STRING_CODE, 64, 1};
@@ -70,38 +58,17 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
 }
 
 // The library has the table of kinds of files.
-[[maybe_unused]] static const bool kNamesContent = (vm::name_content = recognized_content, true);
+[[maybe_unused]] static const bool kNamesContent = (name_kinds_of_files(), true);
 
-relaxc_program* load_file(const std::string& path, const relaxc_load_options& options, std::string name) {
-  return new relaxc_program(Program::load(path, {.verify_hash = options.trust_contents == 0, .name = std::move(name)}));
+static LoadOptions load_options(const relaxc_load_options& options) {
+  return {.verify_hash = options.trust_contents == 0};
+}
+
+relaxc_program* load_file(const std::string& path, const relaxc_load_options& options) {
+  return new relaxc_program(Program::load(path, load_options(options)));
 }
 
 namespace {
-
-// A file in memory with these bytes, whose path the process can open as long as this object lives.
-class MemoryFile {
- public:
-  MemoryFile(const void* bytes, size_t num_bytes) : descriptor_(memfd_create("relaxc", MFD_CLOEXEC)) {
-    const char* at = static_cast<const char*>(bytes);
-    for (size_t left = num_bytes; descriptor_ >= 0 && left > 0;) {
-      ssize_t written = write(descriptor_, at, left);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) break;
-      at += written;
-      left -= static_cast<size_t>(written);
-      if (left == 0) return;
-    }
-    if (descriptor_ >= 0 && num_bytes == 0) return;
-    throw_runtime_error("cannot copy {} bytes to a file in memory: {}", num_bytes, std::strerror(errno));
-  }
-  ~MemoryFile() { close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return formatted("/proc/self/fd/{}", descriptor_); }
-
- private:
-  int descriptor_;
-};
 
 // Returns what `find` gives for a declaration of the function; the message of a failure is noted.
 template <class Result, class Find>
@@ -120,7 +87,7 @@ constexpr const relaxc_value_info* kNoInfo = nullptr;
 const relaxc_value_info* item(const Declarations& declarations, int32_t index, const char* what) {
   const std::vector<relaxc_value_info>& infos = declarations.infos();
   if (index < 0 || index >= std::ssize(infos))
-    fail_usage("{} {} does not exist: there are {}", what, index, infos.size());
+    throw_usage_error("{} {} does not exist: there are {}", what, index, infos.size());
   return &infos[static_cast<size_t>(index)];
 }
 
@@ -156,10 +123,10 @@ relaxc_status relaxc_load_memory(const void* bytes, size_t num_bytes, const rela
                                  relaxc_program** program) {
   return call([&] {
     given(program, "program") = nullptr;
-    if (bytes == nullptr && num_bytes > 0) fail_usage("bytes is a null pointer");
-    MemoryFile file(bytes, num_bytes);
-    *program =
-        load_file(file.path(), options_of(options, "relaxc_load_options"), "the artifact in the caller's memory");
+    if (bytes == nullptr && num_bytes > 0) throw_usage_error("bytes is a null pointer");
+    const std::span artifact(static_cast<const std::byte*>(bytes), num_bytes);
+    *program = new relaxc_program(
+        relaxc::Program::load_memory(artifact, load_options(options_of(options, "relaxc_load_options"))));
   });
 }
 
@@ -176,13 +143,9 @@ relaxc_status relaxc_program_save(const relaxc_program* program, const char* pat
   return call([&] {
     std::span<const std::byte> bytes = given(program, "program").program.artifact();
     given(path, "path");
-    try {
-      relaxc::vm::OutputFile file(path, relaxc::vm::FileKind::kExecutable);
-      file.write(bytes.data(), bytes.size());
-      file.commit();
-    } catch (const relaxc::RuntimeError& error) {  // as relaxc_compile_to_file does
-      throw relaxc::api::Failure{RELAXC_INVALID, error.what(), {}};
-    }
+    relaxc::vm::OutputFile file(path, relaxc::vm::FileKind::kExecutable);
+    file.write(bytes.data(), bytes.size());
+    file.commit();
   });
 }
 
@@ -218,7 +181,7 @@ relaxc_status relaxc_cache(const relaxc_program* program, const char* function, 
   return call([&] {
     const std::vector<relaxc::vm::CacheInfo>& caches = caches_of(program, function);
     if (index < 0 || index >= std::ssize(caches))
-      fail_usage("cache {} does not exist: there are {}", index, caches.size());
+      throw_usage_error("cache {} does not exist: there are {}", index, caches.size());
     const relaxc::vm::CacheInfo& cache = caches[static_cast<size_t>(index)];
     auto place = [](size_t number) { return static_cast<int32_t>(number); };
     const int32_t length = cache.length == cache.input ? -1 : place(cache.length);

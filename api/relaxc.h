@@ -40,21 +40,24 @@ extern "C" {
 
 #define RELAXC_API __attribute__((visibility("default")))
 /* The version of this interface: it grows when functions or members are added, which never changes older ones. */
-#define RELAXC_API_VERSION 1
+#define RELAXC_API_VERSION 2
 
 /* ---- Status and errors */
 
 typedef enum relaxc_status { /* 0 to 3 are the exit codes of the command line */
                              RELAXC_OK = 0,
                              RELAXC_INVALID = 1, /* a model, text, artifact or file that is wrong */
-                             RELAXC_USAGE =
-                                 2, /* a call that is wrong: a null pointer, an unknown name, a wrong count */
+                             /* A call that is wrong: a null pointer, a wrong count, and each name that does not exist,
+                                of a target, a pass, a function, a dim, an input, a precision. */
+                             RELAXC_USAGE = 2,
                              RELAXC_UNSUPPORTED = 3, /* the model may be right, but relaxc cannot compile it yet */
                              RELAXC_RUN_FAILED =
                                  4, /* an input does not fit, a dim or an index is wrong, a kernel failed */
                              RELAXC_CANCELLED = 5,     /* relaxc_session_cancel, or `cancelled` of a compilation */
                              RELAXC_OUT_OF_MEMORY = 6, /* of tensors: the allocator, memory_limit, or the system */
-                             RELAXC_INTERNAL = 7       /* a bug of relaxc */
+                             RELAXC_INTERNAL = 7,      /* a bug of relaxc */
+                             RELAXC_WRITE_FAILED = 8   /* a file cannot be written: no such folder, a full disk; what
+                                                          was there before is unchanged. Since version 2 */
 } relaxc_status;
 
 /* Returns the message of the last call on this thread that failed: lines without a final newline; "" before any. It
@@ -289,7 +292,8 @@ typedef struct relaxc_progress_info {
   size_t size;         /* of this struct in the library */
   const char* stage;   /* "import", "passes", "programs" or "kernels" */
   const char* at_work; /* the piece that is at work the longest; at the end of a stage the one that took longest */
-  int64_t done, total; /* pieces of the stage, which has ended when they are equal */
+  int64_t done, total; /* pieces of the stage, which has ended when they are equal. Neither becomes less in one
+                          compilation; the total of "programs" becomes more where passes make more programs of one */
   double seconds;      /* how long the piece has been at work */
 } relaxc_progress_info;
 /* Comes from one thread at a time, which may be another than the caller's; it must return soon. */
@@ -323,6 +327,18 @@ typedef struct relaxc_compile_options {
   const char* precision; /* of what products read: "fp32", "bf16", "fp16" or "mixed" (docs/precision.md); NULL: fp32 */
   int64_t in_place;      /* 1: runs of a decoder extend its caches in place, where they have the names of exporters
                             (docs/relaxc.md); an error where there is none. 64 bits, so that no padding ends the struct */
+  /* Since version 2 */
+  const char* const* type_names; /* inputs of which the model or text says less, and their types: "float32[n, 4]" */
+  const char* const* types;      /* (`--type` in docs/relaxc.md); names of dims are those of the model, or new ones */
+  const char* const* linked;     /* object files and archives (.o, .a) with C kernels, which become part of the program
+                                    (docs/own-kernels.md) */
+  const char* const* host_symbols; /* functions that these call and that the program has which will load the artifact;
+                                      "GOMP_*" stands for all that begin so */
+  int32_t num_types, num_linked, num_host_symbols;
+  int64_t inline_elements; /* of relaxc_module_text: constants of at most so many elements stand in the text; 0: 16;
+                              -1: none */
+  const char* constants;   /* of relaxc_module_text: the file for larger ones (safetensors), which the text names, so
+                              that it can be read back beside the file; NULL: they are left out of the text */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

@@ -65,14 +65,15 @@ void for_each_element(const DLTensor& tensor, int64_t bytes, const Visit& visit)
 
 void check_place(const DLTensor& tensor, const char* what) {
   if (tensor.device.device_type != kDLCPU)
-    fail_usage("{} is on device type {}, expected {} (cpu)", what, static_cast<int>(tensor.device.device_type),
-               static_cast<int>(kDLCPU));
-  if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) fail_usage("{} has no shape", what);
+    throw_usage_error("{} is on device type {}, expected {} (cpu)", what, static_cast<int>(tensor.device.device_type),
+                      static_cast<int>(kDLCPU));
+  if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) throw_usage_error("{} has no shape", what);
 }
 
 Form form_of(const DLTensor& tensor, const char* what) {
   if (tensor.dtype.code == RELAXC_STRING_CODE)
-    fail_usage("{} is of strings, which have no form in DLPack; use relaxc_any_strings and relaxc_run_values", what);
+    throw_usage_error("{} is of strings, which have no form in DLPack; use relaxc_any_strings and relaxc_run_values",
+                      what);
   Form form{tensor.dtype, dtype_from_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes)};
   form.shape = std::make_shared<const std::vector<int64_t>>(tensor.shape, tensor.shape + tensor.ndim);
   form.bytes = checked_tensor_bytes(*form.shape, form.dtype);
@@ -101,13 +102,14 @@ Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last) {
                   last.stated.lanes == stated.lanes && std::ranges::equal(*last.shape, dims);
   if (!is_known) last = form_of(tensor, what);
   const DType dtype = last.dtype;
-  if (tensor.data == nullptr && last.bytes > 0) fail_usage("{} has {} bytes and a null pointer", what, last.bytes);
+  if (tensor.data == nullptr && last.bytes > 0)
+    throw_usage_error("{} has {} bytes and a null pointer", what, last.bytes);
   char* first = first_byte(tensor);
   const bool dense = is_dense(tensor),
              aligned = reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(dtype.bytes()) == 0;
   if (dense && aligned) return Tensor::view(last.shape, dtype, first, nullptr);
   if (dense) return Tensor::copy_of(*last.shape, dtype, first);
-  if (dtype.is_packed()) fail_usage("{} has strides and packed elements; make it dense first", what);
+  if (dtype.is_packed()) throw_usage_error("{} has strides and packed elements; make it dense first", what);
   Tensor copy = Tensor::empty(*last.shape, dtype);
   char* to = static_cast<char*>(copy.raw());
   for_each_element(tensor, dtype.bytes(), [&](const char* element) {
@@ -145,7 +147,7 @@ struct relaxc_session {
   class Scope {
    public:
     explicit Scope(relaxc_session& session) : session_(session) {
-      if (session.runs) fail_usage("a run of the session is in progress");
+      if (session.runs) throw_usage_error("a run of the session is in progress");
       session.runs = true;
     }
     ~Scope() {
@@ -167,16 +169,17 @@ relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_o
     given(session, "session") = nullptr;
     const relaxc_session_options stated = options_of(options, "relaxc_session_options");
     if (stated.num_threads < 0 || stated.num_threads > relaxc::vm::kMostThreads)
-      fail_usage("num_threads is {}, expected 1 to {}, or 0 for all cores", stated.num_threads,
-                 relaxc::vm::kMostThreads);
-    if (stated.memory_limit < 0) fail_usage("memory_limit is {}", stated.memory_limit);
+      throw_usage_error("num_threads is {}, expected 1 to {}, or 0 for all cores", stated.num_threads,
+                        relaxc::vm::kMostThreads);
+    if (stated.memory_limit < 0) throw_usage_error("memory_limit is {}", stated.memory_limit);
     relaxc::SessionOptions own{.threads = stated.num_threads, .memory_limit = stated.memory_limit};
     if (stated.allocator) {
-      if (!stated.allocator->allocate || !stated.allocator->free) fail_usage("an allocator has two functions");
+      if (!stated.allocator->allocate || !stated.allocator->free) throw_usage_error("an allocator has two functions");
       own.allocator = {stated.allocator->allocate, stated.allocator->free, stated.allocator->user};
     }
     if (stated.thread_pool) {
-      if (!stated.thread_pool->num_workers || !stated.thread_pool->run) fail_usage("a thread pool has two functions");
+      if (!stated.thread_pool->num_workers || !stated.thread_pool->run)
+        throw_usage_error("a thread pool has two functions");
       own.pool = std::make_shared<HostPool>(*stated.thread_pool);
     }
     *session = new relaxc_session(&given(program, "program"), std::move(own));
@@ -227,7 +230,7 @@ void take(const DLTensor* tensors, int32_t count, const char* what, const std::v
   try {
     for (; i < size; ++i) taken.push_back(tensor_of(tensors[i], "it", last[i]));
   } catch (const UsageError& error) {  // a name for each tensor would cost every run
-    fail_usage("{}: {}", place_of(what, i, infos), error.what());
+    throw_usage_error("{}: {}", place_of(what, i, infos), error.what());
   } catch (const relaxc::RuntimeError& error) {
     relaxc::throw_runtime_error("{}: {}", place_of(what, i, infos), error.what());
   }
@@ -238,10 +241,11 @@ const relaxc::vm::Function& function_for(const relaxc_session& session, const ch
                                          int32_t num_outputs) {
   const relaxc::vm::Function& function = function_of(session.session.program(), name);
   if (std::ssize(function.inputs) != num_inputs)
-    fail_usage("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), num_inputs);
+    throw_usage_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), num_inputs);
   auto is_tensor = [](const relaxc::vm::ValueInfo& info) { return info.kind == relaxc::vm::ValueKind::kTensor; };
   if (std::ranges::all_of(function.outputs, is_tensor) && std::ssize(function.outputs) != num_outputs)
-    fail_usage("function '{}' has {} results, got places for {}", function.name, function.outputs.size(), num_outputs);
+    throw_usage_error("function '{}' has {} results, got places for {}", function.name, function.outputs.size(),
+                      num_outputs);
   return function;
 }
 
@@ -260,7 +264,7 @@ template <class IsCopy>
 void check_caches_are_lent(const relaxc_session& session, const relaxc::vm::Function& function, const IsCopy& is_copy) {
   for (const relaxc::vm::CacheInfo& cache : session.session.program().caches(function.name)) {
     if (is_copy(static_cast<size_t>(cache.input)))
-      fail_usage(
+      throw_usage_error(
           "input '{}' is extended in place, and its tensor has strides or is not aligned: give one whose elements are "
           "dense "
           "in row-major order, at a multiple of their size",
@@ -313,9 +317,9 @@ relaxc_status relaxc_run(relaxc_session* session, const char* function, const DL
     take_inputs(*session, function_for(*session, function, num_inputs, num_outputs), inputs, num_inputs);
     std::vector<relaxc::Tensor> results = session->session.run(session->inputs, text_of(function));
     if (std::ssize(results) != num_outputs)
-      fail_usage("the function has {} results, got places for {}", results.size(), num_outputs);
+      throw_usage_error("the function has {} results, got places for {}", results.size(), num_outputs);
     for (relaxc::Tensor& result : results) {
-      if (result.dtype().is_string()) fail_usage("a result is of strings; use relaxc_run_values");
+      if (result.dtype().is_string()) throw_usage_error("a result is of strings; use relaxc_run_values");
       if (is_lent(*session, result)) result = relaxc::Tensor::copy_of(result.shape(), result.dtype(), result.raw());
     }
     for (int32_t i = 0; i < num_outputs; ++i) outputs[i] = results[static_cast<size_t>(i)].to_dlpack();
@@ -342,7 +346,7 @@ relaxc_status relaxc_run_values(relaxc_session* session, const char* function, c
     };
     add_parts(add_parts, result);
     if (std::ssize(owned) != num_outputs)
-      fail_usage("the function has {} results, got places for {}", owned.size(), num_outputs);
+      throw_usage_error("the function has {} results, got places for {}", owned.size(), num_outputs);
     for (int32_t i = 0; i < num_outputs; ++i) outputs[i] = owned[static_cast<size_t>(i)].release();
   });
 }

@@ -78,8 +78,12 @@ static void check_sizes(void) {
     EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options.known, &program) == RELAXC_USAGE);
     EXPECT(MESSAGE_HAS("size of relaxc_compile_options is ") && MESSAGE_HAS("use sizeof(relaxc_compile_options)"));
   }
-  const size_t right[] = {offsetof(relaxc_compile_options, range_names), offsetof(relaxc_compile_options, precision),
-                          offsetof(relaxc_compile_options, in_place), known, known + 8};
+  const size_t right[] = {offsetof(relaxc_compile_options, range_names),
+                          offsetof(relaxc_compile_options, precision),
+                          offsetof(relaxc_compile_options, in_place),
+                          offsetof(relaxc_compile_options, type_names),
+                          known,
+                          known + 8};
   for (size_t i = 0; i < sizeof right / sizeof *right; ++i) {
     options.known.size = right[i];
     EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options.known, &program) == RELAXC_OK);
@@ -88,6 +92,119 @@ static void check_sizes(void) {
   options.later[7] = 1;
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options.known, &program) == RELAXC_USAGE);
   EXPECT(MESSAGE_HAS("has a value that is not zero behind the members that this library knows"));
+}
+
+/* A name that does not exist is the host's to mend, whatever it is the name of. */
+static void check_names(void) {
+  const char* name[] = {"nosuch"};
+  const char* type[] = {"float32[2]"};
+  const char* form[] = {"float[2"};
+  const char* input[] = {"x"};
+  const int64_t size = 1;
+  const relaxc_compile_options wrong[] = {
+      {.target = "nosuch"},
+      {.target = "triple=aarch64-linux-gnu,cpu=nosuch"},
+      {.target = "x86-64,+nosuch"},
+      {.passes = "simplify,nosuch"},
+      {.function = "nosuch"},
+      {.precision = "nosuch"},
+      {.dim_names = name, .dim_values = &size, .num_dims = 1},
+      {.range_names = name, .range_least = &size, .range_most = &size, .num_ranges = 1},
+      {.type_names = name, .types = type, .num_types = 1},
+      {.type_names = input, .types = form, .num_types = 1},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    relaxc_compile_options options = wrong[i];
+    options.size = sizeof options;
+    relaxc_program* program = NULL;
+    EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) == RELAXC_USAGE);
+    EXPECT(relaxc_error_count() == 1 && (MESSAGE_HAS("nosuch") || MESSAGE_HAS("'float[2': expected a type")));
+  }
+}
+
+/* Types of inputs that the text leaves open, and functions that are linked in. */
+static void check_types_and_links(const char* folder) {
+  const char* open = "@R.function\ndef main(x: R.Tensor(ndim=2), y: R.Tensor(ndim=2)):\n    return R.add(x, y)\n";
+  const char* names[] = {"x", "y"};
+  const char* types[] = {"float64[n, 3]", "float64[n, 3]"};
+  relaxc_compile_options options = {.size = sizeof options, .type_names = names, .types = types, .num_types = 2};
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(open, strlen(open), "open.py", &options, &program) == RELAXC_OK);
+  EXPECT(program && strcmp(relaxc_input(program, NULL, 1)->type, "float64[n, 3]") == 0);
+  relaxc_program_release(program);
+  options.types = NULL;
+  EXPECT(relaxc_compile_memory(open, strlen(open), "open.py", &options, &program) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("types: there are 2, at a null pointer"));
+  const char* hole[] = {"float64[n, 3]", NULL};
+  options.types = hole;
+  EXPECT(relaxc_compile_memory(open, strlen(open), "open.py", &options, &program) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("types: item 1 (counted from 0) is a null pointer"));
+
+  char source[4096], object[4096], command[16384];
+  snprintf(source, sizeof source, "%s/linked.c", folder);
+  snprintf(object, sizeof object, "%s/linked.o", folder);
+  FILE* out = fopen(source, "w");
+  fputs(
+      "float of_host(float); int plus(const float* x, float* y) { return *y = of_host(*x), 0; }\n"
+      "#ifdef MORE\nint of_other(void); int more(void) { return of_other(); }\n#endif\n",
+      out);
+  fclose(out);
+  snprintf(command, sizeof command, "cc -c -fPIC '%s' -o '%s'", source, object);
+  EXPECT(system(command) == 0);
+  const char* calls =
+      "@T.prim_func\ndef main(x: T.Buffer((3,), \"float32\"), y: T.Buffer((3,), \"float32\")):\n"
+      "    for i in range(3):\n        T.evaluate(T.call_extern(\"int32\", \"plus\", T.address_of(x[i]), "
+      "T.address_of(y[i])))\n";
+  const char* linked[] = {object};
+  options = (relaxc_compile_options){.size = sizeof options, .linked = linked, .num_linked = 1};
+  EXPECT(relaxc_compile_memory(calls, strlen(calls), "calls.py", &options, &program) == RELAXC_OK);
+  relaxc_session* session = session_of(program, NULL);
+  float in[3] = {1, 2, 3}, result[3] = {0};
+  int64_t shape[1] = {3};
+  DLTensor x = floats(in, 1, shape), y = floats(result, 1, shape);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && result[2] == 30);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+  /* a function that this program does not have */
+  snprintf(command, sizeof command, "cc -c -fPIC -DMORE '%s' -o '%s'", source, object);
+  EXPECT(system(command) == 0);
+  EXPECT(relaxc_compile_memory(calls, strlen(calls), "calls.py", &options, &program) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("linked.o' needs 'of_other'") && MESSAGE_HAS("(--host-symbols of_other)"));
+  const char* host_symbols[] = {"of_*"};
+  options.host_symbols = host_symbols;
+  options.num_host_symbols = 1;
+  EXPECT(relaxc_compile_memory(calls, strlen(calls), "calls.py", &options, &program) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("needs 'of_other', which neither the artifact nor this program has"));
+}
+/* Of this program, which shows its symbols. */
+__attribute__((visibility("default"))) float of_host(float x);
+float of_host(float x) { return 10 * x; }
+
+/* A module as text, with its constants or without. */
+static void check_constants(const char* folder) {
+  const char* text =
+      "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    return R.add(x, R.const([1, 2], \"float32\"))\n";
+  char file[4096];
+  snprintf(file, sizeof file, "%s/constants.safetensors", folder);
+  relaxc_compile_options options = {.size = sizeof options, .passes = ""};
+  char* printed = NULL;
+  EXPECT(relaxc_module_text(text, strlen(text), "m.py", &options, &printed) == RELAXC_OK);
+  EXPECT(strstr(printed, "R.const([1.0, 2.0], \"float32\")") && !strstr(printed, "metadata"));
+  relaxc_string_release(printed);
+  options.inline_elements = -1;
+  EXPECT(relaxc_module_text(text, strlen(text), "m.py", &options, &printed) == RELAXC_OK);
+  EXPECT(strstr(printed, "this text cannot be read back"));
+  relaxc_string_release(printed);
+  options.constants = file;
+  EXPECT(relaxc_module_text(text, strlen(text), "m.py", &options, &printed) == RELAXC_OK);
+  EXPECT(strstr(printed, "metadata = I.load_safetensors(\"constants.safetensors\")"));
+  EXPECT(access(file, R_OK) == 0);
+  relaxc_string_release(printed);
+  options.constants = "/no/such/folder/c.safetensors";
+  EXPECT(relaxc_module_text(text, strlen(text), "m.py", &options, &printed) == RELAXC_WRITE_FAILED && !printed);
+  options.inline_elements = -2;
+  EXPECT(relaxc_module_text(text, strlen(text), "m.py", &options, &printed) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("inline_elements is -2"));
 }
 
 static char warnings[4096];
@@ -212,12 +329,12 @@ static void check_errors(void) {
   EXPECT(MESSAGE_HAS("model.onnx: error: not an ONNX model"));
   relaxc_compile_options options = {.size = sizeof options};
   options.target = "no-such-target";
-  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_INVALID);
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   EXPECT(MESSAGE_HAS("no-such-target"));
   options = (relaxc_compile_options){.size = sizeof options, .num_dims = 1};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   EXPECT(MESSAGE_HAS("dim_names: there are 1, at a null pointer"));
-  options = (relaxc_compile_options){.size = sizeof options, .opt_level = -1};  /* level 0 */
+  options = (relaxc_compile_options){.size = sizeof options, .opt_level = -1}; /* level 0 */
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_OK);
   relaxc_program_release(none);
   options = (relaxc_compile_options){.size = sizeof options, .opt_level = 9};
@@ -228,7 +345,7 @@ static void check_errors(void) {
   EXPECT(relaxc_compile_memory("a(", 2, "m.py", NULL, &none) == RELAXC_INVALID);
   EXPECT(MESSAGE_HAS("was never closed"));
   options = (relaxc_compile_options){.size = sizeof options, .precision = "half"};
-  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_INVALID);
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
   EXPECT(MESSAGE_HAS("there is no precision 'half'; expected one of fp32, bf16, fp16, mixed"));
   options = (relaxc_compile_options){.size = sizeof options, .num_threads = -1};
   EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &none) == RELAXC_USAGE);
@@ -247,7 +364,9 @@ static void check_files(const char* folder) {
   snprintf(path, sizeof path, "%s/twice.so", folder);
   snprintf(cache, sizeof cache, "%s/cache", folder);
   relaxc_program* program = compiled(TWICE);
-  EXPECT(relaxc_program_save(program, "/no/such/folder/model.so") == RELAXC_INVALID && MESSAGE_HAS("/no/such/folder"));
+  EXPECT(relaxc_program_save(program, "/no/such/folder/model.so") == RELAXC_WRITE_FAILED);
+  EXPECT(MESSAGE_HAS("/no/such/folder"));
+  EXPECT(relaxc_program_save(program, "/dev/full") == RELAXC_WRITE_FAILED && MESSAGE_HAS("No space left"));
   EXPECT(relaxc_compile_to_file("/no/such/model.py", NULL, "/no/such/folder/model.so") == RELAXC_INVALID);
   EXPECT(relaxc_program_save(program, path) == RELAXC_OK);
   relaxc_program_release(program);
@@ -684,6 +803,9 @@ int main(int argc, char** argv) {
   signal(SIGUSR1, count_signal);
   check_declarations();
   check_sizes();
+  check_names();
+  check_types_and_links(argv[1]);
+  check_constants(argv[1]);
   check_runs();
   check_errors();
   check_files(argv[1]);

@@ -1,6 +1,7 @@
 """Modules, compilation, its errors and its progress."""
 import io
 import pathlib
+import subprocess
 import tempfile
 import unittest
 import warnings
@@ -48,13 +49,15 @@ class Modules(unittest.TestCase):
         place = caught.exception.errors[0]
         self.assertTrue(place.node or place.op_type)
         self.assertEqual(place.op_type, "MatMul")
-        with self.assertRaises(relaxc.Error):
+        with self.assertRaises(relaxc.CompileError):
             relaxc.compile("none.onnx")
-        with self.assertRaises(relaxc.Error):
-            relaxc.compile(DIGITS, target="no-such-target")
+        for wrong in ({"target": "nosuch"}, {"passes": "nosuch"}, {"function": "nosuch"}, {"precision": "nosuch"},
+                      {"dims": {"nosuch": 1}}, {"dim_ranges": {"nosuch": (1, 2)}}, {"types": {"nosuch": "float32[2]"}}):
+            with self.assertRaisesRegex(relaxc.UsageError, "nosuch"):
+                relaxc.compile(DIGITS, **wrong)
         for wrong in ({"opt_level": 7}, {"threads": 5000}, {"threads": "two"}, {"memory_limit": 0.5}, {"jobs": "a"},
                       {"opt_level": "1"}, {"winograd_error": "1"}, {"winograd_error": float("nan")}, {"winograd_error": float("inf")},
-                      {"winograd_error": -1}, {"log": 3}, {"progress": 3}):
+                      {"winograd_error": -1}, {"log": 3}, {"progress": 3}, {"types": ["float32[2]"]}, {"types": {"x": 2}}):
             with self.assertRaisesRegex(relaxc.UsageError, next(iter(wrong))):
                 relaxc.compile(DIGITS, **wrong)
         with self.assertRaisesRegex(relaxc.UsageError, "dim 'batch' is '4', expected a whole number"):
@@ -68,6 +71,47 @@ class Modules(unittest.TestCase):
         for text in ("a(", "def main(x:\n  return", "x = (1,"):
             with self.assertRaisesRegex(relaxc.CompileError, "has no module|never closed"):
                 relaxc.Module.from_text(text)
+
+    def test_constants_of_a_text(self):
+        digits = relaxc.Module.from_onnx(DIGITS)
+        self.assertIn("this text cannot be read back", digits.text())
+        self.assertIn('metadata["relax.expr.Constant"][0]', digits.text())
+        whole = digits.text(inline=10**6)
+        self.assertNotIn("metadata", whole)
+        x = np.load(DIGITS.parent / "samples.npy")[:3]
+        with tempfile.TemporaryDirectory() as folder:
+            file, constants = pathlib.Path(folder, "digits.py"), pathlib.Path(folder, "digits.safetensors")
+            file.write_text(digits.text("simplify", constants=constants))
+            np.testing.assert_array_equal(relaxc.compile(file)(x), relaxc.compile(DIGITS)(x))
+            with self.assertRaises(relaxc.WriteError):
+                digits.text(constants=pathlib.Path(folder, "none", "digits.safetensors"))
+        small = relaxc.Module.from_text(module('x: R.Tensor((2,), "float32")', 'R.Tensor((2,), "float32")',
+                                               'R.multiply(x, R.const(2.5, "float32"))'))
+        self.assertIn("R.const(2.5", small.text())
+        self.assertNotIn("R.const(2.5", small.text(inline=0))
+        with self.assertRaisesRegex(relaxc.UsageError, "inline is -1"):
+            small.text(inline=-1)
+
+    def test_types_and_links(self):
+        text = ("@R.function\ndef main(x: R.Tensor(ndim=1)):\n"
+                "    return R.call_dps_packed(\"of_c\", (x,), out_sinfo=R.Tensor((2,), \"float64\"))\n")
+        with tempfile.TemporaryDirectory() as folder:
+            source, linked, artifact = (str(pathlib.Path(folder, name)) for name in ("k.c", "k.o", "k.so"))
+            pathlib.Path(source).write_text(
+                "int nowhere(void); int of_c(double*** args) { args[0][1][1] = args[0][0][0] * 3;\n"
+                "#ifdef MORE\n  nowhere();\n#endif\n  return 0; }\n")
+            subprocess.run(["cc", "-c", "-fPIC", source, "-o", linked], check=True)
+            stated = relaxc.Module.from_text(text)
+            options = {"types": {"x": "float64[2]"}, "link": linked}
+            self.assertEqual(stated.compile(**options)(np.array([2.0, 1.0]))[1], 6.0)
+            subprocess.run(["cc", "-c", "-fPIC", "-DMORE", source, "-o", linked], check=True)
+            with self.assertRaisesRegex(relaxc.CompileError, r"needs 'nowhere'.*\(link=\[FILE\]\).*host_symbols=nowhere"):
+                stated.compile(**options)
+            relaxc.compile_to_file(stated, artifact, host_symbols=["nowhere"], **options)
+            with self.assertRaisesRegex(relaxc.CompileError, "needs 'nowhere', which neither the artifact"):
+                relaxc.load(artifact)
+        with self.assertRaisesRegex(relaxc.CompileError, r'types=\{"x": "float32\[n, 4\]"\}'):
+            relaxc.Module.from_text("@R.function\ndef main(x: R.Tensor(dtype=\"float32\")):\n    return R.add(x, x)\n").compile()
 
     def test_kernels_and_options(self):
         model = relaxc.compile(DIGITS, kernels=ROOT / "examples/kernels/softmax.py", opt_level=1, winograd_error=0, jobs=1,

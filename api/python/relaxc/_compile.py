@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from threading import get_ident
-from typing import Any, Callable, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import _interrupt, _library
 from ._library import ANY_SIZE, MOST_THREADS, encoded, lib, text
@@ -59,15 +59,28 @@ def _range(name: str, ends: tuple[int | None, int | None]) -> tuple[int, int]:
     return least, most
 
 
+def _list(values: Path | Sequence[Path]) -> list[Path]:
+    """Returns the values of an option that takes one or several."""
+    return [values] if isinstance(values, (str, os.PathLike)) else list(values)
+
+
+def _texts(values: Iterable[Path]) -> tuple[Any, int]:
+    """Returns an array of C strings and its length."""
+    texts = [encoded(value) for value in values]
+    return (c.c_char_p * len(texts))(*texts), len(texts)
+
+
 class Options:
     """A relaxc_compile_options with the memory that it points to."""
 
     def __init__(self, *, target: str | None = None, passes: str | None = None, function: str | None = None,
                  dims: Mapping[str, int] | None = None,
                  dim_ranges: Ranges | None = None,
-                 kernels: Path | Sequence[Path] = (), jobs: int = 0,
+                 kernels: Path | Sequence[Path] = (), types: Mapping[str, str] | None = None,
+                 link: Path | Sequence[Path] = (), host_symbols: Sequence[str] = (), jobs: int = 0,
                  opt_level: int | None = None, winograd_error: float = 2,
                  precision: str | None = None, in_place: bool = False, cache: Path | None = None,
+                 inline: int | None = None, constants: Path | None = None,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         jobs = whole("jobs", jobs, 0, 2**31 - 1, "0 (all cores) or more")
@@ -85,7 +98,11 @@ class Options:
                                  ('{"batch": 1}' if option == "dims" else '{"batch": (1, 64)}'))
         for name in set(dims or ()) & set(dim_ranges or ()):
             raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
-        files = [kernels] if isinstance(kernels, (str, os.PathLike)) else list(kernels)
+        if types is not None and not (isinstance(types, Mapping) and all(isinstance(of, str) for of in types.values())):
+            raise UsageError(f"types is {types!r}, expected a dict from names to types, such as " +
+                             '{"x": "float32[n, 4]"}')
+        if inline is not None:
+            inline = whole("inline", inline, 0, 2**63 - 1, "a number of elements, or None for the default, 16")
         sizes = {name: whole(f"dim {name!r}", size, 0, 2**63 - 1, "a whole number from 0 to 2**63 - 1")
                  for name, size in (dims or {}).items()}
         ranges = {name: _range(name, ends) for name, ends in (dim_ranges or {}).items()}
@@ -97,15 +114,18 @@ class Options:
         options.size = c.sizeof(options)
         options.target, options.passes = encoded(target), encoded(passes)
         options.function, options.cache = encoded(function), encoded(cache)
-        options.dim_names = (c.c_char_p * len(sizes))(*[encoded(name) for name in sizes])
+        options.dim_names, options.num_dims = _texts(sizes)
         options.dim_values = (c.c_int64 * len(sizes))(*sizes.values())
-        options.num_dims = len(sizes)
-        options.range_names = (c.c_char_p * len(ranges))(*[encoded(name) for name in ranges])
+        options.range_names, options.num_ranges = _texts(ranges)
         options.range_least = (c.c_int64 * len(ranges))(*[least for least, _ in ranges.values()])
         options.range_most = (c.c_int64 * len(ranges))(*[most for _, most in ranges.values()])
-        options.num_ranges = len(ranges)
-        options.kernels = (c.c_char_p * len(files))(*[encoded(path) for path in files])
-        options.num_kernels = len(files)
+        options.kernels, options.num_kernels = _texts(_list(kernels))
+        options.type_names, options.num_types = _texts(types or ())
+        options.types, _ = _texts((types or {}).values())
+        options.linked, options.num_linked = _texts(_list(link))
+        options.host_symbols, options.num_host_symbols = _texts(_list(host_symbols))
+        options.inline_elements = 0 if inline is None else inline or -1  # 0 is the default in C
+        options.constants = encoded(constants)
         options.num_threads = jobs
         options.opt_level = 0 if opt_level is None else opt_level or -1  # 0 is the default in C
         options.winograd_error = winograd_error or -1  # 0 is the default in C

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any, Iterator
 
-API_VERSION = 1  # of the header that these declarations follow
+API_VERSION = 2  # of the header that these declarations follow
 
-OK, INVALID, USAGE, UNSUPPORTED, RUN_FAILED, CANCELLED, OUT_OF_MEMORY, INTERNAL = range(8)
+OK, INVALID, USAGE, UNSUPPORTED, RUN_FAILED, CANCELLED, OUT_OF_MEMORY, INTERNAL, WRITE_FAILED = range(9)
 NONE, TENSOR, SHAPE, INT, DOUBLE, STRING, TUPLE, SEQUENCE, MAP = 0, 1, 2, 3, 4, 5, 6, 9, 10
 STRING_CODE = 200  # of the dtype of tensors of strings
 
@@ -92,7 +92,10 @@ class CompileOptions(c.Structure):
                 ("progress", ProgressCallback), ("user", c.c_void_p),
                 ("cancelled", c.c_void_p), ("range_names", c.POINTER(c.c_char_p)), ("range_least", c.POINTER(c.c_int64)),
                 ("range_most", c.POINTER(c.c_int64)), ("num_ranges", c.c_int32), ("precision", c.c_char_p),
-                ("in_place", c.c_int64)]
+                ("in_place", c.c_int64), ("type_names", c.POINTER(c.c_char_p)), ("types", c.POINTER(c.c_char_p)),
+                ("linked", c.POINTER(c.c_char_p)), ("host_symbols", c.POINTER(c.c_char_p)), ("num_types", c.c_int32),
+                ("num_linked", c.c_int32), ("num_host_symbols", c.c_int32), ("inline_elements", c.c_int64),
+                ("constants", c.c_char_p)]
 
 
 def _paths() -> Iterator[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from dataclasses import dataclass
 from typing import NoReturn, Sequence
 
@@ -77,6 +78,7 @@ _CLASSES = {
     _library.RUN_FAILED: RunError,
     _library.CANCELLED: Cancelled,
     _library.OUT_OF_MEMORY: OutOfMemoryError,
+    _library.WRITE_FAILED: WriteError,
 }
 
 
@@ -97,17 +99,17 @@ def check_writable(path: str | bytes) -> None:
         raise WriteError(f"cannot write '{name}': the folder '{shown}' cannot be written to")
 
 
-# The library names flags of the command line. Some are options here, and others are of the command only.
-_FLAGS = (("--kernels FILE", "kernels=[FILE]"), ("--kernels LIBRARY.so", "kernels=[LIBRARY.so]"),
+# The library names flags of the command line, which are options here.
+_FLAGS = (("(--link)", "(link=[FILE])"), ("--host-symbols ", "host_symbols="), ("--kernels FILE", "kernels=[FILE]"), ("--kernels LIBRARY.so", "kernels=[LIBRARY.so]"),
           ("--cache DIR", "cache=DIR"), ("--winograd-error 0", "winograd_error=0"),
-          ("--precision", "precision="), ("--type '", "the command 'relaxc compile' takes --type '"))
+          ("--precision", "precision="))
 
 
 def in_python(message: str) -> str:
     """Returns a message of the library with the options of this package in place of flags."""
     for flag, option in _FLAGS:
         message = message.replace(flag, option)
-    return message
+    return re.sub(r"--type '([^'=]*)=([^']*)'", r'types={"\1": "\2"}', message)
 
 
 def last_error(status: int) -> Error:

@@ -34,11 +34,12 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
 
 
 def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int] | None = None,
-            dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0,
-            passes: str | None = None, function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
-            precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
-            progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
-            memory_limit: int = 0) -> Model:
+            dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
+            types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (), host_symbols: Sequence[str] = (),
+            threads: int = 0, passes: str | None = None, function: str | None = None, opt_level: int | None = None,
+            winograd_error: float = 2, precision: str | None = None, in_place: bool = False, jobs: int = 0,
+            cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
+            log: Callable[[str], None] | None = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
     Args:
@@ -49,6 +50,9 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         dim_ranges: the sizes that others may have, both ends included, such as {"sequence": (1, 512)}; None for an
             end that is open. A run with another size raises an error.
         kernels: files of kernels and schedules (docs/own-kernels.md).
+        types: the types of inputs of which the model or text says less, such as {"x": "float32[n, 4]"}.
+        link: object files and archives (.o, .a) with C kernels, which become part of what is compiled.
+        host_symbols: functions that these call and that the program has which will load the artifact, such as "GOMP_*".
         threads: of the runs of each session; 0: all cores of the process.
         passes: "default", or a list of passes as `relaxc opt --passes` takes it.
         function: the public function that calls run; None: "main", or the only one.
@@ -69,9 +73,9 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
     Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
     check_session(threads, memory_limit)
     options = Options(target=target, passes=passes, function=function, dims=dims,
-                      dim_ranges=dim_ranges, kernels=kernels, jobs=jobs,
-                      opt_level=opt_level, winograd_error=winograd_error, precision=precision, in_place=in_place,
-                      cache=cache, log=log, progress=progress)
+                      dim_ranges=dim_ranges, kernels=kernels, types=types, link=link, host_symbols=host_symbols,
+                      jobs=jobs, opt_level=opt_level, winograd_error=winograd_error, precision=precision,
+                      in_place=in_place, cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
@@ -82,9 +86,11 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
 
 
 def compile_to_file(source: Source, artifact: Path, *, target: str | None = None, dims: Mapping[str, int] | None = None,
-                    dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), passes: str | None = None,
-                    function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
-                    precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
+                    dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
+                    types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (),
+                    host_symbols: Sequence[str] = (), passes: str | None = None, function: str | None = None,
+                    opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None,
+                    in_place: bool = False, jobs: int = 0, cache: Path | None = None,
                     progress: bool | Callable[[Progress], None] = False,
                     log: Callable[[str], None] | None = None) -> None:
     """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="x86-64-v3")`.
@@ -92,8 +98,9 @@ def compile_to_file(source: Source, artifact: Path, *, target: str | None = None
     The options are those of `compile` that concern the compiler.
     Raises: WriteError, which is an OSError, where the artifact cannot be written; the others of `compile`."""
     stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges, kernels=kernels,
-                     jobs=jobs, opt_level=opt_level, winograd_error=winograd_error, precision=precision,
-                     in_place=in_place, cache=cache, log=log, progress=progress)
+                     types=types, link=link, host_symbols=host_symbols, jobs=jobs, opt_level=opt_level,
+                     winograd_error=winograd_error, precision=precision, in_place=in_place, cache=cache, log=log,
+                     progress=progress)
     target_file = encoded(os.fspath(artifact))
     check_writable(os.fspath(artifact))
     data, name = _bytes_of(source)
@@ -134,8 +141,9 @@ class Module:
         module.text()
         return module
 
-    def text(self, passes: str = "", *, target: str | None = None, dims: Mapping[str, int] | None = None,
-             dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), function: str | None = None,
+    def text(self, passes: str = "", *, inline: int | None = None, constants: Path | None = None,
+             target: str | None = None, dims: Mapping[str, int] | None = None, dim_ranges: Ranges | None = None,
+             kernels: Path | Sequence[Path] = (), types: Mapping[str, str] | None = None, function: str | None = None,
              opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None, in_place: bool = False,
              jobs: int = 0, cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
              log: Callable[[str], None] | None = None) -> str:
@@ -143,6 +151,10 @@ class Module:
 
         Args:
             passes: "" for none, "default", or a list such as "simplify,fuse_ops", as `relaxc opt --passes` takes it.
+            inline: constants of at most so many elements stand in the text; None: 16. Larger ones are left out, and
+                the text can then not be read back, unless there is a file for them.
+            constants: the file for larger ones (safetensors), such as "model.safetensors". The text names it, and
+                `relaxc.compile` reads both where they are in one folder.
             target: the processor, "host" by default, for which kernels are scheduled; docs/targets.md lists them.
             dims: fixed values of symbolic dims, such as {"batch": 1}, which are numbers in the text.
             dim_ranges: the sizes that others may have, both ends included, such as {"sequence": (1, 512)}.
@@ -151,7 +163,8 @@ class Module:
         The other options are those of `compile`.
         Raises: CompileError, whose `errors` have node and place; UnsupportedError."""
         stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges,
-                         kernels=kernels, jobs=jobs, opt_level=opt_level, winograd_error=winograd_error,
+                         kernels=kernels, types=types, inline=inline, constants=constants, jobs=jobs,
+                         opt_level=opt_level, winograd_error=winograd_error,
                          precision=precision, in_place=in_place, cache=cache, log=log, progress=progress)
         address = c.c_void_p()
         stated.call(lib.module_text, self._data, len(self._data or b""), encoded(self._name), ..., c.byref(address))
@@ -161,14 +174,17 @@ class Module:
             lib.string_release(address)
 
     def compile(self, *, target: str | None = None, dims: Mapping[str, int] | None = None,
-                dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (), threads: int = 0,
-                passes: str | None = None, function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
+                dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
+                types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (),
+                host_symbols: Sequence[str] = (), threads: int = 0, passes: str | None = None,
+                function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
                 precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
                 progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
                 memory_limit: int = 0) -> Model:
         """Compiles it, as `relaxc.compile` does."""
-        return compile(self, target=target, dims=dims, dim_ranges=dim_ranges, kernels=kernels, threads=threads,
-                       passes=passes, function=function, opt_level=opt_level, winograd_error=winograd_error,
+        return compile(self, target=target, dims=dims, dim_ranges=dim_ranges, kernels=kernels, types=types, link=link,
+                       host_symbols=host_symbols, threads=threads, passes=passes, function=function,
+                       opt_level=opt_level, winograd_error=winograd_error,
                        precision=precision, in_place=in_place, jobs=jobs, cache=cache, progress=progress, log=log,
                        memory_limit=memory_limit)
 
