@@ -213,24 +213,6 @@ TEST_CASE("architectures that relaxc does not support are refused, whatever LLVM
     CHECK_NOTHROW(codegen::parse_target(std::string("triple=") + triple));
 }
 
-TEST_CASE("a file may name an architecture, whose processors its errors list", "[codegen]") {
-  for (const char* architecture : {"aarch64", "riscv64"}) {
-    const std::string line = fmt::format("triple = {}-linux-gnu\n", architecture);
-    INFO(line);
-    TargetFile file(line);
-    const Target target = codegen::parse_target("@" + file.path);
-    const Target stated = codegen::parse_target(fmt::format("triple={}-linux-gnu", architecture));
-    CHECK(target.cpu == "generic");
-    CHECK(target.triple == stated.triple);
-    CHECK(target.features == stated.features);
-    const std::string unknown = error_of(line + "cpu = nosuch\n");
-    CHECK(has(unknown, fmt::format("cpus of {}-unknown-linux-gnu: ", architecture)));
-    CHECK_FALSE(has(unknown, "alderlake"));
-    CHECK(has(error_of(line + "features = +nosuch\n"), "unknown feature '+nosuch'"));
-  }
-  CHECK(has(error_of("cpu = nosuch\n"), "a cpu of another architecture needs its triple, too"));
-}
-
 TEST_CASE("what a target file may not say", "[codegen]") {
   auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   std::string unknown = error_of("cpu = znver4\nl9.bytes = 4\n");
@@ -247,6 +229,25 @@ TEST_CASE("what a target file may not say", "[codegen]") {
   CHECK_THROWS_WITH(codegen::parse_target("@/dev"), Catch::Contains("cannot read '/dev'"));
   CHECK(has(error_of("nonsense\n"), ":1: expected 'figure = value', found 'nonsense'"));
   CHECK_THROWS_AS(codegen::parse_target("@/no/such/file"), CompileError);
+}
+
+TEST_CASE("a file may name an architecture, whose processors its errors list", "[codegen]") {
+  auto has = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
+  for (const char* architecture : {"aarch64", "riscv64"}) {
+    const std::string line = fmt::format("triple = {}-linux-gnu\n", architecture);
+    INFO(line);
+    TargetFile file(line);
+    const Target target = codegen::parse_target("@" + file.path);
+    const Target stated = codegen::parse_target(fmt::format("triple={}-linux-gnu", architecture));
+    CHECK(target.cpu == "generic");
+    CHECK(target.triple == stated.triple);
+    CHECK(target.features == stated.features);
+    const std::string unknown = error_of(line + "cpu = nosuch\n");
+    CHECK(has(unknown, fmt::format("cpus of {}-unknown-linux-gnu: ", architecture)));
+    CHECK_FALSE(has(unknown, "alderlake"));
+    CHECK(has(error_of(line + "features = +nosuch\n"), "unknown feature '+nosuch'"));
+  }
+  CHECK(has(error_of("cpu = nosuch\n"), "a cpu of another architecture needs its triple, too"));
 }
 
 }  // namespace relaxc::test
