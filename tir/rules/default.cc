@@ -248,8 +248,9 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
     decisions.set_prefix(kept[i].prefix);
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
+    const bool takes_next = epilogue.has_value();  // merge_last_axes may add an epilogue that is not one of the blocks
     // A product in panels would move all blocks after it into its tiles.
-    bool is_last = i + (epilogue ? 2 : 1) == blocks.size();
+    bool is_last = i + (takes_next ? 2 : 1) == blocks.size();
     Stage stage{block, {}};
     for (size_t j = i + 1; j < blocks.size(); ++j) stage.epilogue.push_back(cast<Block>(sch.get(blocks[j])));
     ContractionMatch product = is_last ? match_contraction(stage, target, decisions) : ContractionMatch();
@@ -266,7 +267,7 @@ void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, D
       Blocks producers = map_each(std::exchange(in_tile, {}), [&](size_t each) { return blocks[each]; });
       apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan, producers); });
     }
-    if (epilogue) ++i;
+    if (takes_next) ++i;
   }
   merge_shared_loops(sch, blocks, target);
   decisions.set_prefix("");
