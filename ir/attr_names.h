@@ -52,6 +52,9 @@ inline constexpr const char* kIsScheduled = "tir.is_scheduled";
 inline constexpr const char* kWork = "work";
 // A string: the rule that scheduled the program, and its decisions. Rules set it, codegen/bytecode.cc reads it.
 inline constexpr const char* kRule = "rule";
+// A flag: the program computes the least and the greatest element of its only input. find_extremes sets it,
+// note_extremes reads it.
+inline constexpr const char* kFindsExtremes = "finds_extremes";
 // A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes
 // a tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation of the
 // block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.

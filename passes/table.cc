@@ -33,6 +33,7 @@ namespace relaxc {
   X(lookup_tables, "take bytes that depend on one byte from a table of all results where that is faster")             \
   X(merge_common_subexpressions, "compute equal pure values once")                                                    \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                                \
+  X(find_extremes, "compute the least and the greatest element of a tensor in one kernel")                            \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                             \
   X(compose, "make one tensor program of each Primitive function that a rule names or a pattern found")               \
   X(fuse_attention, "make one tensor program of two products, the softmax between them and what is around that")      \
@@ -42,6 +43,7 @@ namespace relaxc {
   X(merge_kernels, "keep one of several equal tensor programs")                                                       \
   X(note_constants, "note which operands of products are constant in all calls, for built-in rules")                  \
   X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")                \
+  X(note_extremes, "let kernels note the least and the greatest element that they store, where others look for them") \
   X(fuse_loops, "make one tensor program of each loop whose iterations do nothing but call tensor programs")          \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                   \
   X(place_parts, "allocate joined tensors as a whole, and let kernels write the parts in place")                      \
@@ -151,9 +153,10 @@ const std::vector<Pipeline>& pipelines() {
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_attention", "remove_dead_code", "fuse_cells",
-        "find_views", "fuse", "remove_dead_code", "merge_kernels", "note_constants", "schedule", "rewrite_weights",
-        "merge_kernels", "fuse_loops", "remove_dead_code"}},
+       {"inline_calls",     "spread_tuples",    "find_extremes",  "legalize",   "compose",
+        "fuse_attention",   "remove_dead_code", "fuse_cells",     "find_views", "fuse",
+        "remove_dead_code", "merge_kernels",    "note_constants", "schedule",   "rewrite_weights",
+        "merge_kernels",    "note_extremes",    "merge_kernels",  "fuse_loops", "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
