@@ -4,7 +4,7 @@
 //   quantize of dequantize by the same parameters is the integers, and parts of a concatenation are quantized each;
 //   convolutions and products of dequantized values, and those of int32 that importers write for QLinearConv and
 //   MatMulInteger, are sums of products of 8 bits with a constant weight, exact in int32 (quantized_values.h), and so
-//   are those with a weight that only the run knows, of matrices where there are enough rows;
+//   are those with a weight that only the run knows, of matrices where there are enough rows, of any size;
 //   means are quotients of sums of integers (quantized_means.h);
 //   quantize behind such a sum multiplies once by scale_x * scale_w / scale_y and rounds, as ONNX defines QLinearConv.
 //   A bias in int32 of the scale scale_x * scale_w is added to the sum.
@@ -13,6 +13,7 @@
 // roundings decide between two. Jacob et al., "Quantization and Training of Neural Networks for Efficient
 // Integer-Arithmetic-Only Inference" (2018), describes the arithmetic.
 #include <algorithm>
+#include <set>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -71,6 +72,12 @@ class IntegerRegions final : public GraphRewriter {
         activations_(activations_for_dots(context.target)),
         is_body_(!function->attrs.has(attr_names::kGlobalSymbol)) {
     count_uses(function->body);
+    for (const VarRef& param : function->params) add_free_vars(param.type(), given_dims_);
+  }
+
+  FunctionRef form(const FunctionRef& function) {
+    const FunctionRef result = run(function);
+    return limited_dims_.empty() ? result : with_limits(*result);
   }
 
  protected:
@@ -107,6 +114,16 @@ class IntegerRegions final : public GraphRewriter {
     if (op == ops::kConv3d) return convolution<3>(*call, binding, b);
     note_scaled(*call, binding, b);
     return std::nullopt;
+  }
+
+  // Returns the function with the largest sizes that sums in int32 allow (--dim-range).
+  FunctionRef with_limits(const Function& function) const {
+    Function copy = function;
+    const AttrValue* given = function.attrs.find(attr_names::kUpperBound);
+    Attrs most = given && given->as<Attrs>() ? *given->as<Attrs>() : Attrs();
+    for (const std::string& dim : limited_dims_) most.set(dim, std::min(most.get_int(dim, kMostDepth), kMostDepth));
+    copy.attrs.set(attr_names::kUpperBound, most);
+    return make_function(std::move(copy), function.body.span());
   }
 
   void count_uses(const Expr& body) {
@@ -382,23 +399,30 @@ class IntegerRegions final : public GraphRewriter {
   }
   // Returns whether the product with a matrix that only the run knows is faster as integers: the matrix is packed for
   // the target's instructions first, which takes several rows.
-  bool gains_by_packing(const QuantizedValue& x, const QuantizedValue& matrix) const {
-    const std::optional<std::vector<int64_t>> shape = constant_shape(matrix.numbers.type());
-    if (!activations_ || !shape || !has_one_parameter(matrix)) return false;
-    const int64_t depth = (*shape)[shape->size() - 2],
-                  batch = *element_count(std::span(*shape).first(shape->size() - 2));
-    if (!can_sum(depth) || (shape->size() > 2 && !packs_each(*known_shape(x.numbers.type()), *shape))) return false;
-    Expr rows = int_imm(1);
-    for (const Expr& dim : *known_shape(x.numbers.type())) rows = rows * dim;
-    const std::optional<int64_t> elements = as_int(simplify(rows));
-    return !elements || *elements >= kFewestRowsToPack * depth * batch;
+  bool gains_by_packing(const QuantizedValue& x, const QuantizedValue& matrix) {
+    const std::vector<Expr>&left = *known_shape(x.numbers.type()), &right = *known_shape(matrix.numbers.type());
+    if (!activations_ || !has_one_parameter(matrix) || left.size() < 2) return false;
+    if (right.size() > 2 && !has_same_batch(left, right)) return false;
+    Expr rows = left.end()[-2];
+    for (size_t d = 0; right.size() == 2 && d + 2 < left.size(); ++d) rows = rows * left[d];
+    const bool has_few_rows = as_int(simplify(rows)).value_or(kFewestRowsToPack) < kFewestRowsToPack;
+    return !has_few_rows && can_sum_rows(right.end()[-2], x.scale.has_value());
   }
-  // Returns whether pack_weights lays out each matrix of a batch.
-  bool packs_each(const std::vector<Expr>& left, const std::vector<int64_t>& right) const {
-    const bool has_even_depth = right.end()[-2] % find_dot_form(*activations_, kInt8, kInt32, target_)->group == 0;
-    return has_even_depth && left.size() == right.size() &&
+  // Returns whether the left operand has the same dims in front of its matrices: pack_weights lays out each.
+  static bool has_same_batch(const std::vector<Expr>& left, const std::vector<Expr>& right) {
+    return left.size() == right.size() &&
            std::equal(right.begin(), right.end() - 2, left.begin(),
-                      [](int64_t extent, const Expr& dim) { return is_int(dim, extent); });
+                      [](const Expr& a, const Expr& b) { return equal_dims(a, b) == Verdict::kProven; });
+  }
+  // Returns whether sums of so many products are in int32. Of real numbers a run with a larger dim is refused, where
+  // its inputs give the dim; ONNX lets sums of integers overflow in int32.
+  bool can_sum_rows(const Expr& depth, bool are_real) {
+    if (const auto known = as_int(depth)) return can_sum(*known);
+    if (!are_real) return true;
+    const std::optional<VarRef> dim = try_cast<Var>(depth);
+    if (!dim || !given_dims_.contains(dim->get())) return false;
+    limited_dims_.insert((*dim)->name);
+    return true;
   }
   // Returns the value with numbers of the dtype that the instructions take on the left.
   QuantizedValue left_of_dots(const QuantizedValue& x, Builder& b) {
@@ -584,14 +608,16 @@ class IntegerRegions final : public GraphRewriter {
   std::unordered_set<const NodeHeader*> private_;                     // dequantized values that are used once
   std::unordered_map<const NodeHeader*, size_t> rounded_;             // numbers of sums that are used once, in order
   std::unordered_map<const NodeHeader*, int> uses_;
-  std::vector<Expr> kept_;  // keeps keys alive
+  VarSet given_dims_;                   // by the function's params
+  std::set<std::string> limited_dims_;  // those that are the length of sums of real numbers
+  std::vector<Expr> kept_;              // keeps keys alive
 };
 
 }  // namespace
 
 IRModule integer_regions(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : IntegerRegions(context, function).run(function);
+    return is_primitive(*function) ? function : IntegerRegions(context, function).form(function);
   });
 }
 

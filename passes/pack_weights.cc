@@ -16,6 +16,7 @@
 #include "ops/layouts.h"
 #include "passes/compose.h"
 #include "passes/graph_decisions.h"
+#include "passes/packed_matmul.h"
 #include "passes/product_bands.h"
 #include "passes/winograd.h"
 #include "passes/winograd_transforms.h"
@@ -31,50 +32,6 @@
 namespace relaxc {
 
 namespace {
-
-// Right operands [batch..., depth, width] in panels of a tile's columns, of which the last may be padding.
-struct PackedMatmul {
-  std::vector<int64_t> batch;  // the dims in front of a matrix, which the left operand has, too
-  int64_t depth, width, padded;
-  Layout layout;  // of [batch..., depth, padded]
-
-  // Returns the program of x[..., k] times the packed operand.
-  PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType y_dtype, DType result) const {
-    ComputeBuilder b;
-    Buffer x = b.input("x1", x_dtype, x_shape);
-    std::vector<int64_t> y_shape = batch;
-    y_shape.insert(y_shape.end(), {depth, padded});
-    Buffer y = b.input("x2", y_dtype, layout.from_plain(int_imms(y_shape)));
-    std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
-    out.push_back(int_imm(padded));
-    DType sum = accumulation_dtype(result);
-    auto element = [&](Axes at, const Expr& row, const Expr& column) {
-      std::vector<Expr> plain(at.begin(), at.begin() + std::ssize(batch));
-      plain.insert(plain.end(), {row, column});
-      return cast_to(load(y, layout.from_plain_index(plain)), sum);
-    };
-    std::optional<Buffer> wide;
-    if (is_widened(x_dtype, y_dtype)) {
-      wide = b.compute("widen", sum, int_imms({depth, padded}), [&](Axes i) { return element({}, i[0], i[1]); });
-      b.annotate(annotation<"unpacked_columns">(), columns());
-    }
-    Buffer product = b.reduce("matmul", sum, out, {int_imm(depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
-      std::vector<Expr> left(i.begin(), i.end() - 1);
-      left.push_back(r[0]);
-      return cast_to(load(x, left), sum) * (wide ? load(*wide, {r[0], i.back()}) : element(i, r[0], i.back()));
-    });
-    if (width < padded) {
-      out.back() = int_imm(width);
-      product = b.compute("matmul_columns", sum, out, [&](Axes i) { return load(product, {i.begin(), i.end()}); });
-    }
-    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
-  }
-
- private:
-  int64_t columns() const { return layout.block_of(batch.size() + 1); }
-  // Returns whether a block before the product makes float32 of a weight of 16 bits, once for all rows of a tile.
-  static bool is_widened(DType x, DType y) { return x == kFloat32 && y.is_float() && y.bits == 16; }
-};
 
 class WeightPacker final : public GraphRewriter {
  public:
@@ -227,15 +184,14 @@ class WeightPacker final : public GraphRewriter {
   }
 
   // Returns whether the left operand of a product has the same dims in front of its matrices.
-  static bool has_batch(const std::vector<Expr>& left, const std::vector<int64_t>& right) {
+  static bool has_batch(const std::vector<Expr>& left, const std::vector<Expr>& right) {
     constexpr size_t kMostRank = 10;  // axes have names of a letter
-    auto is_same = [](const Expr& a, int64_t b) { return is_int(a, b); };
+    auto is_same = [](const Expr& a, const Expr& b) { return equal_dims(a, b) == Verdict::kProven; };
     return right.size() <= kMostRank && left.size() == right.size() &&
            std::equal(left.begin(), left.end() - 2, right.begin(), is_same);
   }
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
-    const std::optional<std::vector<int64_t>> dims = constant_shape(node.args[1].type());
-    const std::vector<Expr>* shape = known_shape(node.args[0].type());
+    const std::vector<Expr>*shape = known_shape(node.args[0].type()), *dims = known_shape(node.args[1].type());
     if (!dims || dims->size() < 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
     DType left = tensor_dtype(node.args[0].type()).value_or(kInt64),
           right = tensor_dtype(node.args[1].type()).value_or(kInt64);
@@ -247,26 +203,75 @@ class WeightPacker final : public GraphRewriter {
     if (!bytes && !(floats && node.args[1].is<Constant>())) return std::nullopt;
     const size_t rank_of_batch = dims->size() - 2;
     if (rank_of_batch > 0 && !(bytes && has_batch(*shape, *dims))) return std::nullopt;
-    const int64_t depth = (*dims)[rank_of_batch], width = dims->back();
-    if (width == 0 || depth == 0) return std::nullopt;
+    const Expr &depth = (*dims)[rank_of_batch], &width = dims->back();
+    if (is_int(width, 0) || is_int(depth, 0)) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.
-    const int64_t columns = panel_of(width, accumulation_dtype(result), binding.var);
+    const int64_t columns = columns_of_panels(width, accumulation_dtype(result), binding.var);
     if (columns == 0) return std::nullopt;
     const DotForm* form = find_dot_form(left, right, accumulation_dtype(result), target_);
-    const bool is_grouped = form && depth % form->group == 0;
+    const auto known_depth = as_int(depth), known_width = as_int(width);
+    const bool is_grouped = form && (bytes || *known_depth % form->group == 0);
     if (bytes && !is_grouped) return std::nullopt;
     const std::string batch = std::string("ABCDEFGH").substr(0, rank_of_batch);
     const std::string text =
         fmt::format("{}NK{}n{}", batch, columns, is_grouped ? fmt::format("{}k", form->group) : "");
-    const PackedMatmul packed{{dims->begin(), dims->end() - 2},
-                              depth,
-                              width,
-                              padded_columns(width, columns),
-                              *Layout::parse(text, batch + "KN")};
-    const auto column_axis = static_cast<int64_t>(rank_of_batch) + 1;
-    Expr operand = to_layout(pad_axis(node.args[1], column_axis, packed.padded - width, b), packed.layout, b);
-    return make_call_tir(module_, "matmul", packed.program(*shape, left, right, result), {node.args[0], operand},
-                         {binding.value.type()}, binding.var.span());
+    const PackedMatmul packed{
+        .batch = {dims->begin(), dims->end() - 2},
+        .depth = is_grouped ? multiple_of(depth, form->group) : depth,
+        .width = width,
+        .padded = known_width ? int_imm(padded_columns(*known_width, columns)) : multiple_of(width, columns),
+        .layout = *Layout::parse(text, batch + "KN")};
+    return emit_packed(packed, node, binding, b);
+  }
+  // Returns the extent, or the next multiple of the block.
+  static Expr multiple_of(const Expr& extent, int64_t block) {
+    if (const auto known = as_int(extent)) return int_imm(round_up(*known, block));
+    if (is_int(simplify(floor_mod(extent, block)), 0)) return extent;
+    return simplify(floor_div(extent + (block - 1), block) * block);
+  }
+  int64_t columns_of_panels(const Expr& width, DType dtype, const VarRef& product) const {
+    if (const auto known = as_int(width)) return panel_of(*known, dtype, product);
+    // A panel has all columns of a tile: of how many panels there are, nothing is known.
+    const bool has_many = target_.num_vector_registers >= cost_model::kManyRegisters;
+    return target_.vector_lanes(dtype.bits) * cost_model::kSideBySide * (has_many ? cost_model::kSideBySide : 1);
+  }
+  // Emits the product, and before it what lays out its operands: of sizes that a run tells, both get zeros behind the
+  // last elements of the sum.
+  Expr emit_packed(const PackedMatmul& packed, const Call& node, const Binding& binding, Builder& b) {
+    const DType left = *tensor_dtype(node.args[0].type()), right = *tensor_dtype(node.args[1].type());
+    const DType result = *tensor_dtype(binding.value.type());
+    std::vector<Expr> shape = *known_shape(node.args[0].type());
+    shape.back() = packed.depth;
+    const Expr x = padded_to(node.args[0], shape, b);
+    const Expr operand = padded_to(node.args[1], followed_by(packed.batch, {packed.depth, packed.padded}), b);
+    return make_call_tir(module_, "matmul", packed.program(shape, left, right, result),
+                         {x, in_panels(operand, packed, b)}, {binding.value.type()}, binding.var.span());
+  }
+  Expr padded_to(const Expr& x, const std::vector<Expr>& dims, Builder& b) {
+    const std::vector<Expr>& shape = *known_shape(x.type());
+    auto is_same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
+    if (std::ranges::equal(shape, dims, is_same)) return x;
+    if (constant_shape(shape_type(shape)) && constant_shape(shape_type(dims))) {
+      Expr result = x;
+      for (size_t d = 0; d < dims.size(); ++d) result = pad_axis(result, d, *as_int(dims[d]) - *as_int(shape[d]), b);
+      return result;
+    }
+    const DType dtype = *tensor_dtype(x.type());
+    return b.emit(
+        make_call_tir(module_, "pad", padding_program(shape, dims, dtype), {x}, {tensor_type(dims, dtype)}, x.span()),
+        "padded");
+  }
+  // Returns the operand, which has the dims of the layout's plain order, in panels.
+  static Expr in_panels(const Expr& operand, const PackedMatmul& packed, Builder& b) {
+    if (constant_shape(operand.type())) return to_layout(operand, packed.layout, b);
+    const auto rank = std::ssize(packed.batch);
+    const int64_t columns = packed.layout.block_of(packed.batch.size() + 1),
+                  group = packed.layout.block_of(packed.batch.size());
+    const std::vector<Expr> parts = {simplify(floor_div(packed.depth, group)), int_imm(group),
+                                     simplify(floor_div(packed.padded, columns)), int_imm(columns)};
+    std::vector<int64_t> axes = int_range(0, rank);
+    axes.insert(axes.end(), {rank + 2, rank, rank + 3, rank + 1});
+    return permute_dims(reshape(operand, followed_by(packed.batch, parts), b), axes, b);
   }
 
   // A vector of each band makes the width of a tile, where whole vectors make the columns.

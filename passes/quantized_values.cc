@@ -11,7 +11,6 @@ namespace relaxc {
 namespace {
 
 constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8), kInt16 = DType::int_(16);
-constexpr int64_t kMostDepth = INT32_MAX / (255 * 255);  // products of 8 bits whose sum is an int32
 
 // The dims of a weight as [batch, outputs, depth] or, of matrices, [batch, depth, outputs].
 struct WeightDims {
@@ -128,8 +127,8 @@ namespace {
 // result.
 struct Corrections {
   std::function<Expr()> left_sums, right_sums;
-  int64_t depth;
-  int64_t axes_behind;  // of the result, behind the axis of a vector of zero points
+  std::function<Expr()> depth;  // int32
+  int64_t axes_behind;          // of the result, behind the axis of a vector of zero points
 };
 bool are_zeros(const Expr& zero) {
   const Constant* constant = zero.as<Constant>();
@@ -156,9 +155,13 @@ Expr corrected(Expr sum, const QuantizedValue& x, const QuantizedValue& w, const
   if (w_zero) sum = subtracted(sum, corrections.left_sums(), *w_zero);
   if (!x_zero) return sum;
   Expr right = corrections.right_sums();
-  const Expr depth = scalar_constant(static_cast<double>(corrections.depth), kInt32);
-  if (w_zero) right = subtracted(right, *w_zero, depth);
+  if (w_zero) right = subtracted(right, *w_zero, corrections.depth());
   return subtracted(sum, right, *x_zero);
+}
+// Returns a dim as an int32 tensor of one element.
+Expr number_of(const Expr& dim, Builder& b) {
+  if (const auto known = as_int(dim)) return scalar_constant(static_cast<double>(*known), kInt32);
+  return reshape(b.op("astype", {b.op("shape_to_tensor", {shape_expr({dim})})}, DTypeAttrs{kInt32}), {}, b);
 }
 Expr sum_over(const Expr& numbers, std::vector<int64_t> axes, bool keepdims, Builder& b) {
   return b.op("sum", {b.op("astype", {numbers}, DTypeAttrs{kInt32})},
@@ -168,9 +171,10 @@ Expr sum_over(const Expr& numbers, std::vector<int64_t> axes, bool keepdims, Bui
 }  // namespace
 
 Expr sums_of_matrices(const QuantizedValue& x, const QuantizedValue& matrices, const EmitProduct& product, Builder& b) {
-  const std::vector<int64_t> shape = *constant_shape(matrices.numbers.type());
+  const Expr& depth = known_shape(matrices.numbers.type())->end()[-2];
   const Corrections corrections{[&] { return sum_over(x.numbers, {-1}, true, b); },
-                                [&] { return sum_over(matrices.numbers, {-2}, true, b); }, shape[shape.size() - 2], 0};
+                                [&] { return sum_over(matrices.numbers, {-2}, true, b); },
+                                [&] { return number_of(depth, b); }, 0};
   return corrected(product(x.numbers, matrices.numbers), x, matrices, corrections, b);
 }
 
@@ -190,7 +194,8 @@ Expr sums_of_filters(const QuantizedValue& x, const QuantizedValue& filters, int
   };
   const int64_t depth = *element_count(std::span(shape).subspan(1));
   return corrected(convolution(x.numbers, filters.numbers), x, filters,
-                   {sums_of_windows, sums_of_each, depth, channel_axes_behind}, b);
+                   {sums_of_windows, sums_of_each, [&] { return number_of(int_imm(depth), b); }, channel_axes_behind},
+                   b);
 }
 
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,

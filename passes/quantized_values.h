@@ -47,11 +47,12 @@ using EmitProduct = std::function<Expr(const Expr& x, const Expr& weight)>;
 Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t channel_axes_behind,
                   const EmitProduct& product, Builder& b);
 
+inline constexpr int64_t kMostDepth = INT32_MAX / (255 * 255);  // products of 8 bits whose sum is an int32
 // Returns whether sums of so many products of 8 bits are in int32.
 bool can_sum(int64_t depth);
 // These do the same with a right operand that only the run knows, whose sums the run computes, too: matrices
-// [..., depth, outputs] with one zero point for all, or filters [outputs, ...] of constant size with one for all or for
-// each. `has_groups`: each filter reads some of the channels.
+// [..., depth, outputs] of any size with one zero point for all, or filters [outputs, ...] of constant size with one
+// for all or for each. `has_groups`: each filter reads some of the channels.
 Expr sums_of_matrices(const QuantizedValue& x, const QuantizedValue& matrices, const EmitProduct& product, Builder& b);
 Expr sums_of_filters(const QuantizedValue& x, const QuantizedValue& filters, int64_t channel_axes_behind,
                      bool has_groups, const EmitProduct& convolution, Builder& b);
