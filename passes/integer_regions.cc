@@ -77,7 +77,7 @@ class IntegerRegions final : public GraphRewriter {
 
   FunctionRef form(const FunctionRef& function) {
     const FunctionRef result = run(function);
-    return limited_dims_.empty() ? result : with_limits(*result);
+    return with_dims_of_sums(result, limited_dims_);
   }
 
  protected:
@@ -114,16 +114,6 @@ class IntegerRegions final : public GraphRewriter {
     if (op == ops::kConv3d) return convolution<3>(*call, binding, b);
     note_scaled(*call, binding, b);
     return std::nullopt;
-  }
-
-  // Returns the function with the largest sizes that sums in int32 allow (--dim-range).
-  FunctionRef with_limits(const Function& function) const {
-    Function copy = function;
-    const AttrValue* given = function.attrs.find(attr_names::kUpperBound);
-    Attrs most = given && given->as<Attrs>() ? *given->as<Attrs>() : Attrs();
-    for (const std::string& dim : limited_dims_) most.set(dim, std::min(most.get_int(dim, kMostDepth), kMostDepth));
-    copy.attrs.set(attr_names::kUpperBound, most);
-    return make_function(std::move(copy), function.body.span());
   }
 
   void count_uses(const Expr& body) {
@@ -380,23 +370,6 @@ class IntegerRegions final : public GraphRewriter {
     const std::optional<int64_t> known = as_int(simplify(rows));
     return !right.is_matrix || (known && *known >= kFewestRowsToPack);
   }
-  // Returns a constant of integers of less than a byte as bytes.
-  static QuantizedValue in_bytes(const QuantizedValue& value) {
-    const DType narrow = value.dtype(), wide = narrow.is_int() ? kInt8 : kUInt8;
-    auto widened = [&](const Expr& numbers) {
-      const Constant* given = numbers.as<Constant>();
-      if (!given || given->data.dtype() != narrow) return numbers;
-      Tensor bytes = Tensor::empty(given->data.shape(), wide);
-      for (int64_t i = 0; i < bytes.size(); ++i) bytes.set_int(i, given->data.as_int(i));
-      return constant(std::move(bytes), numbers.span());
-    };
-    QuantizedValue result = value;
-    if (!narrow.is_packed() || !value.numbers.is<Constant>() || (value.zero && !value.zero->is<Constant>()))
-      return result;
-    result.numbers = widened(value.numbers);
-    if (value.zero) result.zero = widened(*value.zero);
-    return result;
-  }
   // Returns whether the product with a matrix that only the run knows is faster as integers: the matrix is packed for
   // the target's instructions first, which takes several rows.
   bool gains_by_packing(const QuantizedValue& x, const QuantizedValue& matrix) {
@@ -407,12 +380,6 @@ class IntegerRegions final : public GraphRewriter {
     for (size_t d = 0; right.size() == 2 && d + 2 < left.size(); ++d) rows = rows * left[d];
     const bool has_few_rows = as_int(simplify(rows)).value_or(kFewestRowsToPack) < kFewestRowsToPack;
     return !has_few_rows && can_sum_rows(right.end()[-2], x.scale.has_value());
-  }
-  // Returns whether the left operand has the same dims in front of its matrices: pack_weights lays out each.
-  static bool has_same_batch(const std::vector<Expr>& left, const std::vector<Expr>& right) {
-    return left.size() == right.size() &&
-           std::equal(right.begin(), right.end() - 2, left.begin(),
-                      [](const Expr& a, const Expr& b) { return equal_dims(a, b) == Verdict::kProven; });
   }
   // Returns whether sums of so many products are in int32. Of real numbers a run with a larger dim is refused, where
   // its inputs give the dim; ONNX lets sums of integers overflow in int32.

@@ -18,6 +18,7 @@
 #include "passes/graph_decisions.h"
 #include "passes/packed_matmul.h"
 #include "passes/product_bands.h"
+#include "passes/quantized_values.h"
 #include "passes/winograd.h"
 #include "passes/winograd_transforms.h"
 #include "support/checked_math.h"
@@ -183,13 +184,6 @@ class WeightPacker final : public GraphRewriter {
                 node.attrs.with("kernel_layout", layout->text()), binding.var->name);
   }
 
-  // Returns whether the left operand of a product has the same dims in front of its matrices.
-  static bool has_batch(const std::vector<Expr>& left, const std::vector<Expr>& right) {
-    constexpr size_t kMostRank = 10;  // axes have names of a letter
-    auto is_same = [](const Expr& a, const Expr& b) { return equal_dims(a, b) == Verdict::kProven; };
-    return right.size() <= kMostRank && left.size() == right.size() &&
-           std::equal(left.begin(), left.end() - 2, right.begin(), is_same);
-  }
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
     const std::vector<Expr>*shape = known_shape(node.args[0].type()), *dims = known_shape(node.args[1].type());
     if (!dims || dims->size() < 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
@@ -202,7 +196,9 @@ class WeightPacker final : public GraphRewriter {
     // integer_regions makes products of bytes where it gains to pack the right operand in each run.
     if (!bytes && !(floats && node.args[1].is<Constant>())) return std::nullopt;
     const size_t rank_of_batch = dims->size() - 2;
-    if (rank_of_batch > 0 && !(bytes && has_batch(*shape, *dims))) return std::nullopt;
+    constexpr size_t kMostBatch = 8;  // axes have names of a letter
+    if (rank_of_batch > 0 && !(bytes && rank_of_batch <= kMostBatch && has_same_batch(*shape, *dims)))
+      return std::nullopt;
     const Expr &depth = (*dims)[rank_of_batch], &width = dims->back();
     if (is_int(width, 0) || is_int(depth, 0)) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "tir/intrin/tensor_intrin.h"
@@ -54,6 +55,23 @@ Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes) {
       at[d] = 0;
     }
   }
+  return result;
+}
+
+QuantizedValue in_bytes(const QuantizedValue& value) {
+  const DType narrow = value.dtype(), wide = narrow.is_int() ? kInt8 : kUInt8;
+  auto widened = [&](const Expr& numbers) {
+    const Constant* given = numbers.as<Constant>();
+    if (!given || given->data.dtype() != narrow) return numbers;
+    Tensor bytes = Tensor::empty(given->data.shape(), wide);
+    for (int64_t i = 0; i < bytes.size(); ++i) bytes.set_int(i, given->data.as_int(i));
+    return constant(std::move(bytes), numbers.span());
+  };
+  QuantizedValue result = value;
+  if (!narrow.is_packed() || !value.numbers.is<Constant>() || (value.zero && !value.zero->is<Constant>()))
+    return result;
+  result.numbers = widened(value.numbers);
+  if (value.zero) result.zero = widened(*value.zero);
   return result;
 }
 
@@ -120,6 +138,22 @@ Expr zero_of_other_sign(const QuantizedValue& value, Builder& b) {
 }
 
 bool can_sum(int64_t depth) { return depth <= kMostDepth; }
+
+FunctionRef with_dims_of_sums(const FunctionRef& function, const std::set<std::string>& dims) {
+  if (dims.empty()) return function;
+  Function copy = *function;
+  const AttrValue* given = function->attrs.find(attr_names::kUpperBound);
+  Attrs most = given && given->as<Attrs>() ? *given->as<Attrs>() : Attrs();
+  for (const std::string& dim : dims) most.set(dim, std::min(most.get_int(dim, kMostDepth), kMostDepth));
+  copy.attrs.set(attr_names::kUpperBound, most);
+  return make_function(std::move(copy), function.span());
+}
+
+bool has_same_batch(const std::vector<Expr>& left, const std::vector<Expr>& right) {
+  return left.size() == right.size() &&
+         std::equal(right.begin(), right.end() - 2, left.begin(),
+                    [](const Expr& a, const Expr& b) { return equal_dims(a, b) == Verdict::kProven; });
+}
 
 namespace {
 

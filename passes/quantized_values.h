@@ -2,6 +2,7 @@
 // which are exact. passes/integer_regions.cc says where these take the place of float32 arithmetic.
 #pragma once
 #include <functional>
+#include <set>
 
 #include "ir/constants.h"
 #include "passes/graph_rewriter.h"
@@ -18,6 +19,9 @@ struct QuantizedValue {
   int64_t axis = 0;
   DType dtype() const { return *tensor_dtype(numbers.type()); }
 };
+
+// Returns the value with its numbers as bytes, where they are a constant of integers of less than a byte.
+QuantizedValue in_bytes(const QuantizedValue& value);
 
 // Returns the tensor of bytes with its axes in that order.
 Tensor permuted(const Tensor& tensor, const std::vector<int64_t>& axes);
@@ -50,6 +54,11 @@ Expr integer_sums(const QuantizedValue& x, const SignedWeight& weight, int64_t c
 inline constexpr int64_t kMostDepth = INT32_MAX / (255 * 255);  // products of 8 bits whose sum is an int32
 // Returns whether sums of so many products of 8 bits are in int32.
 bool can_sum(int64_t depth);
+// Returns the function with the most of these dims at which that is so: runs with larger ones are refused
+// (--dim-range).
+FunctionRef with_dims_of_sums(const FunctionRef& function, const std::set<std::string>& dims);
+// Returns whether the left operand of a product has the same dims in front of its matrices as the right one.
+bool has_same_batch(const std::vector<Expr>& left, const std::vector<Expr>& right);
 // These do the same with a right operand that only the run knows, whose sums the run computes, too: matrices
 // [..., depth, outputs] of any size with one zero point for all, or filters [outputs, ...] of constant size with one
 // for all or for each. `has_groups`: each filter reads some of the channels.

@@ -202,6 +202,81 @@ def main(x: R.Tensor(({}, {}), "{}"), w: R.Tensor(({}, {}), "{}")):
   }
 }
 
+TEST_CASE("products of matrices of sizes that only the run knows are exact sums of integers", "[passes]") {
+  const auto [x, w, x_zero, w_zero] = GENERATE(
+      std::tuple("uint8", "int8", 3, 0), std::tuple("int8", "uint8", -128, 255), std::tuple("uint8", "uint8", 7, 131));
+  CAPTURE(x, w, x_zero, w_zero);
+  const std::string text = fmt::format(R"(
+@R.function
+def main(x: R.Tensor(("b", "m", "k"), "{0}"), w: R.Tensor(("b", "k", "n"), "{1}")):
+    with R.dataflow():
+        a = R.subtract(R.astype(x, dtype="int32"), R.const({2}, "int32"))
+        b = R.subtract(R.astype(w, dtype="int32"), R.const({3}, "int32"))
+        y = R.matmul(a, b, out_dtype="int32")
+        R.output(y)
+    return y
+)",
+                                       x, w, x_zero, w_zero);
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  for (const char* target : {"host", "x86-64", "cpu=znver5", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+    CAPTURE(target);
+    const Program program = compile(module, settings_for(target)).load();
+    const bool is_interpreted = settings_for(target).interpret.has_value();
+    for (const Shape& sizes : std::vector<Shape>{{2, 1, 1, 1},
+                                                 {1, 33, 7, 33},
+                                                 {2, 7, 33, 128},
+                                                 {1, 5, 128, 7},
+                                                 {1, 2, 500, 33},
+                                                 {1, 3, 33, 500},
+                                                 {0, 3, 4, 5},
+                                                 {2, 3, 0, 5}}) {
+      if (is_interpreted && sizes[1] * sizes[2] * sizes[3] > 10'000) continue;
+      CAPTURE(sizes);
+      const std::vector<Tensor> inputs = {bytes_of({sizes[0], sizes[1], sizes[2]}, *parse_dtype(x), 37),
+                                          bytes_of({sizes[0], sizes[2], sizes[3]}, *parse_dtype(w), 91)};
+      const Tensor result = Session(program).run(inputs).at(0);
+      int wrong = 0;
+      for_each_index(result.shape(), [&](const Shape& at) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < sizes[2]; ++k) {
+          sum += (static_cast<int64_t>(element(inputs[0], {at[0], at[1], k})) - x_zero) *
+                 (static_cast<int64_t>(element(inputs[1], {at[0], k, at[2]})) - w_zero);
+        }
+        wrong += static_cast<int64_t>(element(result, at)) != sum;
+      });
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("sums of real numbers of a symbolic length are refused where they could leave int32", "[passes]") {
+  const std::string text = R"(
+@R.function
+def main(x: R.Tensor(("m", "k"), "uint8"), w: R.Tensor(("k", "n"), "int8")):
+    with R.dataflow():
+        a = R.dequantize(x, R.const(0.5, "float32"), R.const(3, "uint8"))
+        b = R.dequantize(w, R.const(0.25, "float32"), R.const(-1, "int8"))
+        y = R.matmul(a, b)
+        R.output(y)
+    return y
+)";
+  Diagnostics diagnostics;
+  const IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  CompileSettings settings;
+  settings.target = "x86-64-v3";
+  const Program program = compile(module, settings).load();
+  auto run = [&](int64_t length) {
+    const std::vector<Tensor> inputs = {bytes_of({1, length}, DType::uint(8), 37),
+                                        bytes_of({length, 1}, DType::int_(8), 91)};
+    return Session(program).run(inputs).at(0);
+  };
+  CHECK(run(33025).size() == 1);
+  CHECK_THROWS_WITH(run(33026), "dim 'k' is 33026, and the program takes 0 to 33025");
+}
+
 TEST_CASE("convolutions with filters that only the run knows are exact sums of integers", "[passes]") {
   const auto region =
       GENERATE(Region{"uint8", "int8", 0, 0, 32, 16, 1, 3}, Region{"int8", "uint8", -3, 200, 16, 32, 1, 1},
