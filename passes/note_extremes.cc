@@ -53,7 +53,7 @@ class ExtremesNoter {
     if (!find_stores(body)) return std::nullopt;
     std::vector<Stmt> stmts = noted(body);
     const std::vector<Expr> shape = {int_imm(2), simplify(slots_), int_imm(lanes_)};
-    if (num_noted_ != num_stores_ || !is_worth_it(shape)) return std::nullopt;
+    if (num_noted_ != num_stores_ || may_overwrite_ || !is_worth_it(shape)) return std::nullopt;
     const Buffer notes = make_buffer("noted", kFloat32, shape);
     VarMap placeholder = {{notes_.get(), notes}};
     if (has_branches_) stmts.insert(stmts.begin(), neutral_notes(shape[1]));
@@ -92,16 +92,22 @@ class ExtremesNoter {
   const Block* stored_in(const For& loop) const {
     const Block* block = loop.kind == ForKind::kVectorized ? loop.body.as<Block>() : nullptr;
     const BufferStore* store = block ? block->body.as<BufferStore>() : nullptr;
+    auto holds_load = [](const Expr& index) { return holds<BufferLoad>(index); };
     const bool is_plain = store && same_node(store->buffer, result_) && !store->predicate && !block->init &&
-                          is_element(store->indices) && axes_of(*block, IterKind::kReduce).empty();
+                          is_element(store->indices) && !std::ranges::any_of(store->indices, holds_load) &&
+                          axes_of(*block, IterKind::kReduce).empty();
     return is_plain && is_int(loop.min, 0) && as_int(loop.extent) && !loop.step ? block : nullptr;
   }
 
   // Returns the statements with notes in each nest that stores the result.
   std::vector<Stmt> noted(const Stmt& body) {
     std::vector<Stmt> stmts;
+    size_t num_nests = 0;
     for (const Stmt& stmt : statements_of(body)) {
-      if (!uses_var(stmt, result_)) {
+      // What one nest stores another may overwrite.
+      const bool is_used = uses_var(stmt, result_);
+      if (is_used && ++num_nests > 1) may_overwrite_ = true;
+      if (!is_used) {
         stmts.push_back(stmt);
       } else if (stmt.is<IfThenElse>()) {
         has_branches_ = true;
@@ -179,10 +185,12 @@ class ExtremesNoter {
 
   // Returns the statement with each value also noted that it stores in the result.
   Stmt noted_stores(const Stmt& stmt, const Slot& slot) {
+    size_t num_blocks = 0;
     return rewrite(stmt, [&](const Ref<For>& loop) -> std::optional<Stmt> {
       const Block* block = stored_in(*loop);
       if (!block) return std::nullopt;
       ++num_noted_;
+      if (++num_blocks > 1) may_overwrite_ = true;
       return edited<For>(loop, [&](For& copy) { copy.body = noted_block(*block, *loop, slot, copy.body.span()); });
     });
   }
@@ -228,6 +236,7 @@ class ExtremesNoter {
   int64_t lanes_ = 0;
   Expr slots_ = int_imm(0);
   bool has_branches_ = false;
+  bool may_overwrite_ = false;  // a store what another one has stored
   std::vector<Buffer> local_;
 };
 
