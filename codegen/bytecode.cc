@@ -285,7 +285,7 @@ class FunctionLowering {
     std::string context = function ? fmt::format("result of function '{}'", *function) : name_of_cast(binding);
     const bool stands_for_node = place_of(binding).has_value();
     if (is_check(binding) && stands_for_node)
-      context = what_of_check(binding.var->name) + ": {} and {}" + dims_of_check(binding);
+      context = what_of_check(binding.var->name) + ": " + numbers_of_check(binding);
     if (is_check(binding) && !stands_for_node) context += ": found {}, expected {}" + dims_of_check(binding);
     if (is_condition(binding)) context = what_of_check(binding.var->name) + " ({} of {} conditions hold)";
     dims_.match({{value, *binding.cast, context}});

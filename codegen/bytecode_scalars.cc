@@ -206,4 +206,32 @@ std::string dims_of_check(const Binding& binding) {
   return is_plain ? dims : std::string();
 }
 
+// Returns the number's name for a message, "n " or "n = "; nothing for a constant, a long one, or one of a tensor.
+static std::string named(const Expr& number, const char* behind) {
+  constexpr size_t kLongest = 40;
+  constexpr std::string_view kItemName = "item";  // how the importer calls an element of a tensor
+  const std::string text = print_expr(number);
+  const bool says_more = !as_int(number) && !text.starts_with(kItemName) && text.size() <= kLongest &&
+                         text.find_first_of("{}") == std::string::npos && !holds<Select>(number);
+  return says_more ? text + behind : "";
+}
+
+std::string numbers_of_check(const Binding& binding) {
+  const Expr &value = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
+  const Select* choice = expected.as<Select>();
+  if (choice && structural_equal(choice->b, value)) return "expected another number, found " + named(value, " = ") + "{}";
+  const Binary* limit = value.as<Binary>();
+  const bool is_most = limit && limit->op == BinaryOp::kMin, is_least = limit && limit->op == BinaryOp::kMax;
+  const bool is_first = limit && structural_equal(limit->a, expected);
+  if (!(is_most || is_least) || !(is_first || structural_equal(limit->b, expected)))
+    return "{} and {}" + dims_of_check(binding);
+  const Expr& bound = is_first ? limit->b : limit->a;
+  // The number that is wrong is the one that is not a constant.
+  if (as_int(expected))
+    return fmt::format("found {}{{}}, expected at {} {{}}", named(bound, " = "), is_most ? "least" : "most");
+  const std::string name = named(expected, " ");
+  return fmt::format("expected {}{}at {} {}{{}}, found {{}}", name, name.empty() ? "" : "to be ",
+                     is_most ? "most" : "least", named(bound, " = "));
+}
+
 }  // namespace relaxc::codegen

@@ -18,9 +18,11 @@
 #include "frontend/onnx/import.h"
 #include "ir/attr_names.h"
 #include "ir/text/parser.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
+#include "passes/program_warnings.h"
 #include "passes/tables.h"
 #include "support/file_kind.h"
 #include "support/fork_guard.h"
@@ -69,7 +71,7 @@ std::string read_text(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   if (!file || file.bad()) fail({}, "cannot read '{}': {}", path, std::strerror(errno));
-  return text.str();
+  return std::string(without_byte_order_mark(text.str()));
 }
 
 const OpTable& op_table() { return builtin_tables().ops(); }
@@ -135,6 +137,15 @@ static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
   }
 }
 
+// What programs prove is looked at in modules that are right in all else; their errors are told later.
+static void add_program_warnings(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics) {
+  Diagnostics problems;
+  verify(module, ops, problems);
+  if (!problems.has_errors()) verify_ranges(module, Ranges::kAxes, problems);
+  if (problems.has_errors()) return;
+  for (const Diagnostic& warning : program_warnings(module)) diagnostics.add(warning);
+}
+
 static std::string text_of(const std::string& file, const CompileSettings& settings) {
   const std::string text = settings.contents ? std::string(reinterpret_cast<const char*>(settings.contents->data()),
                                                            settings.contents->size())
@@ -180,6 +191,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   if (!settings.dim_ranges.empty() && !diagnostics.has_errors())
     module = with_dim_ranges(std::move(module), settings.dim_ranges);
   add_warnings(module, diagnostics);
+  if (is_text_path(split_text_path(path).first) && !diagnostics.has_errors())
+    add_program_warnings(module, tables.ops(), diagnostics);
   return module;
 }
 

@@ -20,6 +20,7 @@
 #include "codegen/llvm_init.h"
 #include "support/check.h"
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/analysis/byte_tables.h"
@@ -239,7 +240,8 @@ std::vector<FileLine> read_target_file(const std::string& path, std::string_view
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    llvm::StringRef text = llvm::StringRef(line).split('#').first.trim();
+    const std::string_view read = number == 1 ? without_byte_order_mark(line) : std::string_view(line);
+    llvm::StringRef text = llvm::StringRef(read).split('#').first.trim();
     if (text.empty()) continue;
     if (!text.contains('='))
       fail_in_file(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text.str()));

@@ -192,6 +192,14 @@ std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> arg
   return std::nullopt;
 }
 
+bool is_call_with_effect(const NodeRef& node) {
+  const Call* call = node.as<Call>();
+  const OpRef* op = call ? call->callee.as<OpRef>() : nullptr;
+  if (!op) return call;
+  const Builtin* builtin = find_builtin(op->name);
+  return builtin ? !builtin->pure : !find_intrinsic(op->name) && op->name != ops::kIfThenElse;
+}
+
 Expr buffer_data(const Buffer& buffer, const Span& span) {
   const BufferType& type = buffer_type(buffer);
   return call(op_ref(ops::kBufferData), {buffer}, {}, pointer_type(type.dtype, type.scope), span);

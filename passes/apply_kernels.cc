@@ -5,7 +5,9 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
+#include "passes/compose.h"
 #include "passes/kernel_rules.h"
+#include "passes/program_warnings.h"
 #include "passes/replacement.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -313,6 +315,21 @@ void report_unused(const std::vector<RuleUse>& uses, const IRModule& module, std
   }
 }
 
+// Says what the dims of the calls prove about the user's programs.
+void report_warnings(const IRModule& module, const PassContext& context) {
+  if (!context.report) return;
+  std::set<std::string> programs;
+  for (const auto& [name, _] : programs_of(module)) {
+    if (kernel_of(name, context)) programs.insert(name);
+  }
+  if (programs.empty()) return;
+  for (const Diagnostic& warning : warnings_of_calls(module, programs)) {
+    std::string text = to_string(warning);
+    text.pop_back();  // the end of its last line, which whoever reports adds
+    context.report(text);
+  }
+}
+
 IRModule applied(IRModule module, PassContext& context, std::string_view only) {
   if (!context.kernels || context.kernels->empty()) return module;
   const IRModule before = module;
@@ -322,6 +339,7 @@ IRModule applied(IRModule module, PassContext& context, std::string_view only) {
         function, [&](const Expr& body) { return KernelApplier(result, context, uses, only).sequence(body); }));
   });
   report_unused(uses, before, only, context);
+  report_warnings(module, context);
   return module;
 }
 

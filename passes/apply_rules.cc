@@ -119,7 +119,7 @@ static void warn_of_late_uses(const IRModule& module, const PassContext& context
       warn_of_late_use(rule, *first, context);
     } else {
       context.report(note_at(rule.span, fmt::format("{} is used nowhere: '{}' of line {} comes first for '{}'",
-                                                    rule.uses.empty() ? fmt::format("rule '{}'", rule.name)
+                                                    rule.uses.empty() ? fmt::format("{} '{}'", rule.function.empty() ? "rule" : "schedule", rule.name)
                                                                       : fmt::format("S.use(\"{}\")", rule.uses),
                                                     own->name, own->span.line, name_of_own)));
     }
@@ -182,7 +182,7 @@ PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, con
   std::vector<Diagnostic> known = unread_annotations({program});  // of the program's text, reported when it was read
   for (Diagnostic& warning : unread_annotations({result})) {
     if (std::ranges::any_of(known, [&](const auto& one) { return one.message == warning.message; })) continue;
-    if (!warning.span) warning.span = applied;
+    warning.span = applied;  // the loop that was annotated has the place of the program's text
     std::string text = to_string(warning);
     text.pop_back();  // the end of its last line, which whoever reports adds
     context.report(text);

@@ -26,6 +26,7 @@ struct KernelRule {
   std::string name;
   Span span;
   std::optional<Pattern> pattern = {};  // what it implements in the graph; without one: nodes of the model
+  std::string pattern_name = {};        // of the @S.pattern that a kernel implements
   std::string node = {};                // only the node of this name
   std::string node_type = {};           // "com.me::FancyGelu"
   Attrs attrs = {};                     // that the node must have

@@ -59,6 +59,12 @@ Attrs scalar_operands(const Call& call, const OpRow& row) {
   return result;
 }
 
+// Returns the value of an attribute that a call leaves out; null where it has no default, or none that is a value.
+const AttrValue* default_of(std::string_view name, const OpRow& row) {
+  const OpAttr* attr = find_item(row.attrs, name, [](const OpAttr& each) { return std::string_view(each.name); });
+  return attr && !attr->otherwise.is_none() ? &attr->otherwise : nullptr;
+}
+
 // Returns whether the attribute does not change what the call computes. An optional dtype that is not set is "void",
 // and then the result has that of the operands.
 bool is_default(const OpAttr& attr, const AttrValue& value, const Attrs& all, const std::vector<Expr>& args) {
@@ -247,6 +253,7 @@ class PatternMatcher {
     }
     for (const auto& [name, wanted] : node.attrs) {
       const AttrValue* value = attrs.find(name);
+      if (!value && row) value = default_of(name, *row);
       if (!value || !attribute_is(name, *value, wanted, rank))
         return refuse(depth, "attribute {} of {} is {}, expected {}", name, ops::short_name(op_name_of(call)),
                       value ? to_string(*value) : "absent", to_string(wanted));
@@ -385,6 +392,8 @@ class PatternMatcher {
       if (is_result && attr.kind == AttrKind::kDType) continue;  // the kernel's buffer has the dtype
       if (value && !named.has(attr.name) && !is_default(attr, *value, call.attrs, call.args))
         result.open.push_back({attr.name, *value, title});
+      const AttrValue* otherwise = value || result.attrs.has(attr.name) ? nullptr : default_of(attr.name, *row);
+      if (otherwise) result.attrs.set(attr.name, *otherwise);
     }
     if (!is_alone) return;
     const std::vector<Expr>* shape = known_shape(binding.value.type());

@@ -6,6 +6,7 @@
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "passes/kernel_rules.h"
+#include "passes/program_warnings.h"
 #include "passes/read_pattern.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -305,6 +306,7 @@ class KernelReader {
         fail(file_.span(at), "attribute '{}' stands in the pattern's operators, not here", attrs.begin()->first);
       used_.insert(found->first);
       rule.pattern = found->second.pattern;
+      rule.pattern_name = found->first;
       rule.where = found->second.where;
       if (rule.node.empty()) rule.node = found->second.node;
       size_t buffers = buffer_params(kernel.program).size(), operands = rule.pattern->params.size(),
@@ -561,7 +563,7 @@ std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::stri
   problems.throw_if_errors();
   if (warnings) {
     for (const Diagnostic& warning : other_warnings.all()) warnings->add(warning);
-    verify_ranges(programs_of_rules(rules), Ranges::kIndices, *warnings);
+    for (const Diagnostic& warning : kernel_warnings(rules)) warnings->add(warning);
     for (const Diagnostic& warning : unread_annotations(reader.programs)) warnings->add(warning);
     for (const KernelRule& rule : rules) {
       for (const std::string& param : rule.pattern ? unused_params(*rule.pattern) : std::vector<std::string>())

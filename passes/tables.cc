@@ -261,6 +261,11 @@ std::vector<const KernelRule*> named_rules(const PassSettings& settings) {
   last = last.substr(0, last.find('('));
   for (const auto& [theirs, ours] : kNamesInTvm)
     if (last == theirs) fail_usage({}, "unknown pass '{}'; what TVM calls so is here {}", name, ours);
+  for (const KernelRule* rule : named_rules(settings)) {
+    if (rule->pattern_name == name)
+      fail_usage({}, "'{}' is a pattern, and no pass: the pass that applies it has the name of its kernel, '{}'", name,
+           rule->name);
+  }
   const Tables& tables = tables_of(settings);
   std::vector<std::string> names = map_each(tables.pipelines(), &Pipeline::name);
   for (const Pass& pass : tables.passes()) names.push_back(pass.name);

@@ -26,6 +26,12 @@ std::optional<FileContent> recognized_content(std::string_view bytes);
 // Returns "it is an HTML page, as a failed download leaves it; download it again".
 std::string to_string(const FileContent& content);
 
+// Returns the text without the byte order mark that some editors put before UTF-8.
+constexpr std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
 // Throws a CompileError "x.npy: error: expected a vocabulary; it is an array of NumPy (.npy)" where the bytes of the
 // file are not text, or are a page in place of one. `expected` is a noun.
 void expect_text(const std::string& path, std::string_view bytes, std::string_view expected);

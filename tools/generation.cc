@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
@@ -98,6 +99,7 @@ std::vector<std::vector<int64_t>> read_prompts(const std::string& path, const st
   std::vector<std::vector<int64_t>> prompts;
   for (std::string line; std::getline(file, line);) {
     if (line.ends_with('\r')) line.pop_back();
+    if (prompts.empty()) line = without_byte_order_mark(line);
     if (line.empty())
       fail({}, "{}:{}: a text begins with a token, and the line is empty", printable(path), prompts.size() + 1);
     prompts.push_back(vocabulary ? vocabulary->encode(line) : tokens_in(line, "--prompts"));

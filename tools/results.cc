@@ -40,10 +40,8 @@ std::vector<std::string> labels_of(const ResultOptions& options) {
   std::ifstream file(options.labels, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   expect_text(options.labels, text, "a file with the name of a class on each line");
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // that editors put before UTF-8
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   std::vector<std::string> labels;
-  for (std::string_view line : parts_of(text, '\n'))
+  for (std::string_view line : parts_of(without_byte_order_mark(text), '\n'))
     labels.emplace_back(line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0)));
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
   return labels;

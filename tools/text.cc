@@ -40,8 +40,9 @@ std::string canonical(const TextOptions& options) {
   bool has_steps = !is_model && read_module_schedule(read_text(split_text_path(options.file).file), options.file);
   if (has_steps || holds_schedules(options.file)) {
     if (options.in_place)
-      fail({}, "'{}' holds schedules, which would be lost: keep them in a file of their own", options.file);
-    print_note("warning: the schedules in '{}' are not printed\n", options.file);
+      fail({}, "'{}' holds kernels or schedules (@S), which would be lost: keep them in a file of their own",
+           options.file);
+    print_note("warning: the kernels and schedules (@S) in '{}' are not printed\n", options.file);
   }
   return print_module(read_module(options.file, options.settings()), print);
 }
@@ -71,19 +72,13 @@ void collect(Diagnostics& problems, const Work& work) {
   }
 }
 
-void check_ranges(const IRModule& module, Diagnostics& problems) {
-  for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
-    if (!problems.has_errors()) verify_ranges(module, wanted, problems);
-  }
-}
-
 int check(const TextOptions& options) {
   // The functions that could be read are verified too, in spite of errors elsewhere.
   Diagnostics problems;
   const CompileSettings settings = options.settings();
   IRModule module = read_module(options.file, settings, problems);
   verify(module, tables_of(settings).ops(), problems);
-  check_ranges(module, problems);
+  if (!problems.has_errors()) verify_ranges(module, Ranges::kAxes, problems);
   std::vector<KernelRule> rules;
   collect(problems, [&] {
     if (!problems.has_errors() && options.file.ends_with(".py"))
@@ -91,6 +86,9 @@ int check(const TextOptions& options) {
   });
   for (const std::string& file : options.kernels)
     collect(problems, [&] { std::ranges::move(kernels_of(file, options), std::back_inserter(rules)); });
+  if (module.functions.empty() && rules.empty() && problems.all().empty() && !holds_schedules(options.file))
+    fail({}, "'{}' has no function: expected @R.function, @T.prim_func, or a class of them with @I.ir_module",
+         options.file);
   IRModule kernels = programs_of_rules(rules), programs = module;
   programs.functions.merge(kernels.functions);
   for (const auto& [_, program] : programs_of(programs)) collect(problems, [&] { check_annotations(program); });

@@ -189,6 +189,8 @@ void add_mask(Node& n, AttentionCall& call) {
     mask = n.op("dyn.pad", {mask, shape_expr(width), n.scalar_like(is_bool ? 0 : -INFINITY, mask)});
     if (is_bool) mask = n.cast(mask, kBool);
   }
+  const std::vector<Expr>&query = n.shape_of(call.query), scores{query[0], query[1], query[2], keys};
+  if (dims.size() <= scores.size()) mask = n.stretched_into(mask, scores, "dims of the mask and the scores");
   (is_bool ? call.allowed : call.bias) = mask;
   call.empty_rows = true;
 }

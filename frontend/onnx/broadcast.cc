@@ -114,6 +114,24 @@ Expr Node::stretched(const Expr& given, const std::vector<Expr>& shape) {
   return broadcast_to(x, dims);
 }
 
+Expr Node::stretched_into(const Expr& x, const std::vector<Expr>& shape, const char* what) {
+  ModelContext& context = graph_.context();
+  const std::vector<Expr> dims = shape_of(x);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Expr &dim = dims[d], &wanted = shape[shape.size() - dims.size() + d];
+    if (is_int(dim, 1) || provably_equal(dim, wanted) || gives_way(dim, wanted)) continue;
+    const bool may_be_one = !as_int(dim) && may_stretch(dim, wanted, context.analyzer);
+    context.dims_meet = context.dims_meet || may_be_one;
+    if (!may_be_one || !context.stretches_dims) {
+      require_equal(dim, wanted, what);
+    } else {
+      graph_.note_meeting(dim, wanted, wanted);
+      require_equal(select(equal(dim, int_imm(1)), wanted, dim), wanted, what);
+    }
+  }
+  return stretched(x, shape);
+}
+
 std::optional<Expr> GraphImporter::size_of_meeting(const Expr& a, const Expr& b) const {
   for (const GraphImporter* graph = this; graph; graph = graph->parent_) {
     for (const Meeting& meeting : graph->meetings_) {

@@ -64,13 +64,14 @@ Expr constant_of_shape(Node& n) {
 Expr positions_up_to(Node& n, const Expr& count) {
   return n.op("arange", {int_imm(0), count, int_imm(1)}, DTypeAttrs{kInt64});
 }
+constexpr const char* kZeroDelta = "a delta of 0";
 Expr range(Node& n) {
   DType dtype = n.dtype(0);
   if (dtype != n.dtype(1) || dtype != n.dtype(2))
     n.fail("inputs have dtypes {}, {} and {}", to_string(dtype), to_string(n.dtype(1)), to_string(n.dtype(2)));
   if (dtype.is_integral()) {
     Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
-    n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a delta of 0");
+    n.require_nonzero(step, kZeroDelta);
     return n.op("arange", {start, end, step}, DTypeAttrs{dtype});
   }
   for (size_t i = 0; i < 3; ++i) {
@@ -80,6 +81,7 @@ Expr range(Node& n) {
   Expr start = n.tensor(0), step = n.tensor(2);
   auto a = n.constant(0), b = n.constant(1), s = n.constant(2);
   Expr count = int_imm(0);
+  if (s && s->as_double(0) == 0) n.fail("{}: expected another number", kZeroDelta);
   if (a && b && s) {
     double exact = std::ceil((b->as_double(0) - a->as_double(0)) / s->as_double(0));
     if (!(std::abs(exact) < 1e12))
@@ -87,6 +89,8 @@ Expr range(Node& n) {
              exact);
     count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
   } else {
+    const Expr is_step = n.cast(n.op("not_equal", {step, n.scalar_like(0, step)}), kInt64);
+    n.require_nonzero(n.ints_of(n.of(is_step)).at(0), kZeroDelta);
     Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
     count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.scalar_like(0, steps)), kInt64))).at(0);
   }

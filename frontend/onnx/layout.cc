@@ -44,10 +44,10 @@ WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::v
     }
     if (!known && n.least_value(dim) < 0) {
       result.at_run_time = true;
-      n.require_at_most(int_imm(-1), dim, "dims of the shape below -1");
+      n.require_at_most(int_imm(-1), dim, "a dim of the shape");
       if (zero_copies && d < from.size()) dim = bounded(n, select(equal(dim, int_imm(0)), from[d], dim), "dim", {-1});
       if (zero_copies && d >= from.size())
-        n.require_equal(select(equal(dim, int_imm(0)), int_imm(1), dim), dim, "a 0 beyond the last dim of the input");
+        n.require_nonzero(dim, "a 0 beyond the last dim of the input");
     }
     result.dims.push_back(dim);
   }
@@ -56,10 +56,16 @@ WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::v
 // Resolves a shape that is read at run time, in which any element may be the -1.
 std::vector<Expr> resolve_at_run_time(Node& n, const Expr& total, WantedDims wanted) {
   Expr others = int_imm(1), is_inferred = bool_imm(wanted.inferred.has_value());
+  Expr count = int_imm(wanted.inferred ? 1 : 0);  // of those that are -1
+  int64_t most = wanted.inferred ? 1 : 0;
   for (const Expr& dim : wanted.dims) {
     others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
     is_inferred = is_inferred || equal(dim, int_imm(-1));
+    if (as_int(dim) || n.least_value(dim) >= 0) continue;
+    count = count + select(equal(dim, int_imm(-1)), int_imm(1), int_imm(0));
+    ++most;
   }
+  if (most > 1) n.require_at_most(count, int_imm(1), "numbers of the shape that are -1");
   others = bounded(n, others, "others", {0});
   n.require_at_most(select(is_inferred, int_imm(1), int_imm(0)), others, kZeroBesideInferred);
   Expr rest = floor_div(total, max(others, int_imm(1)));

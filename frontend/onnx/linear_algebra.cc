@@ -1,5 +1,8 @@
 // Matrix products, Einstein summation and the determinant.
+#include <map>
+
 #include "frontend/onnx/node.h"
+#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -31,10 +34,49 @@ Expr gemm(Node& n) {
   Expr product = n.scaled(matmul_of(n, a, b), alpha);
   return n.has(2) && beta != 0 ? n.add(product, n.scaled(n.tensor(2), beta)) : product;
 }
+// Returns the names of the dims of an operand: its letters, and "...0" and so on, counted from the right, for the dims
+// of an ellipsis. Empty where the term does not fit the rank, which the operator reports.
+std::vector<std::string> names_of_dims(std::string_view term, size_t rank) {
+  constexpr std::string_view kEllipsis = "...";
+  const size_t dots = term.find(kEllipsis), given = term.size() - (dots == term.npos ? 0 : kEllipsis.size());
+  if (given > rank || (dots == term.npos && given != rank)) return {};
+  std::vector<std::string> names;
+  for (size_t k = 0; k < term.size(); ++k) {
+    if (k != dots) {
+      names.emplace_back(1, term[k]);
+      continue;
+    }
+    for (size_t d = rank - given; d-- > 0;) names.push_back(fmt::format("{}{}", kEllipsis, d));
+    k += kEllipsis.size() - 1;
+  }
+  return names;
+}
+// Stretches dims of one name to each other, as an Add does.
+std::vector<Expr> with_dims_of_names(Node& n, const std::string& equation) {
+  std::vector<Expr> operands = n.tensors();
+  std::vector<std::string_view> terms = parts_of(std::string_view(equation).substr(0, equation.find("->")), ',');
+  if (terms.size() != operands.size()) return operands;
+  std::map<std::string, Expr> sizes;
+  auto names_of = [&](size_t i) { return names_of_dims(terms[i], n.shape_of(operands[i]).size()); };
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::vector<std::string> names = names_of(i);
+    for (size_t d = 0; d < names.size(); ++d) {
+      const Expr& dim = n.shape_of(operands[i])[d];
+      auto [size, is_new] = sizes.emplace(names[d], dim);
+      if (!is_new) size->second = n.broadcast({size->second}, {dim})[0];
+    }
+  }
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::vector<std::string> names = names_of(i);
+    if (!names.empty())
+      operands[i] = n.stretched(operands[i], map_each(names, [&](const std::string& name) { return sizes.at(name); }));
+  }
+  return operands;
+}
 Expr einsum(Node& n) {
   std::string equation = n.attr_string("equation", "");
   std::erase(equation, ' ');
-  return n.op("einsum", {tuple(n.tensors())}, EinsumAttrs{equation});
+  return n.op("einsum", {tuple(with_dims_of_names(n, equation))}, EinsumAttrs{equation});
 }
 
 // Returns operand - zero point as int32. A vector of zero points has one per row of operand 0, per column of operand 1.

@@ -383,7 +383,15 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
   if (verdict == Verdict::kContradicted) fail("{}: {} and {}", what, print_expr(x), print_expr(y));
   graph_.require_equal(x, y, what);
 }
-void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
+void Node::require_at_most(const Expr& a, const Expr& b, const char* what) {
+  const auto found = as_int(simplify(a)), most = as_int(simplify(b));
+  if (found && most && *found > *most) fail("{}: expected at most {}, found {}", what, *most, *found);
+  require_equal(min(a, b), a, what);
+}
+void Node::require_nonzero(const Expr& a, const char* what) {
+  if (as_int(simplify(a)) == 0) fail("{}: expected another number", what);
+  require_equal(a, select(equal(a, int_imm(0)), int_imm(1), a), what);
+}
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
 }

@@ -196,11 +196,15 @@ class Node {
   void require_equal(const Expr& a, const Expr& b, const char* what);
   // Requires a <= b in the same way.
   void require_at_most(const Expr& a, const Expr& b, const char* what);
+  void require_nonzero(const Expr& a, const char* what);
   // Broadcasts shapes by numpy's rule. A dim gives way to another, such as min(n, 1) of the last row x[-1:]. Other
   // symbolic dims that meet are required to be equal, or give way to the size that both stretch to (broadcast.cc).
   std::vector<Expr> broadcast(std::vector<Expr> a, std::vector<Expr> b);
   // Repeats x along dims that give way to the broadcast shape: operators themselves stretch dims of a known 1 only.
   Expr stretched(const Expr& x, const std::vector<Expr>& shape);
+  // Returns x with each dim that may be 1 stretched to that of the shape, which is a fact and does not give way: a
+  // scale to the dims of the data.
+  Expr stretched_into(const Expr& x, const std::vector<Expr>& shape, const char* what);
 
   // These are common compositions of operators. Operands broadcast and have equal dtypes.
   Expr binary(const char* name, const Expr& a, const Expr& b);

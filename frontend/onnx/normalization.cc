@@ -50,13 +50,8 @@ std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& normali
     if (!std::all_of(dims.begin(), begin, [](const Expr& dim) { return is_int(dim, 1); })) return std::nullopt;
     value = n.reshape(value, {begin, dims.end()});
   }
-  const std::vector<Expr> given = n.shape_of(value);
-  for (size_t d = 0; d < given.size(); ++d) {
-    const Expr& dim = normalized.dims[normalized.dims.size() - given.size() + d];
-    if (!is_int(given[d], 1))
-      n.require_equal(given[d], dim, i == 1 ? "dims of the scale and the data" : "dims of the bias and the data");
-  }
-  return n.broadcast_to(value, normalized.dims);
+  const char* what = i == 1 ? "dims of the scale and the data" : "dims of the bias and the data";
+  return n.broadcast_to(n.stretched_into(value, normalized.dims, what), normalized.dims);
 }
 Expr filled(Node& n, double value, size_t input, const Normalized& normalized) {
   return n.broadcast_to(n.scalar(value, n.dtype(input)), normalized.dims);

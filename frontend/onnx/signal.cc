@@ -201,11 +201,12 @@ Expr stft(Node& n) {
   if (shape.size() != 3) n.fail("the signal has rank {}, expected 2 or 3", shape.size());
   Expr step = n.scalar_int(1);
   Expr length = n.has(3) ? n.scalar_int(3) : n.has(2) ? n.dim(2, 0) : shape[1];
-  n.require_at_most(int_imm(1), step, "the frame_step is less than 1");
-  n.require_at_most(int_imm(1), length, "the frame_length is less than 1");
+  n.require_at_most(int_imm(1), step, "the frame_step");
+  n.require_at_most(int_imm(1), length, "the frame_length");
   n.require_at_most(length, shape[1], "the frame_length exceeds the signal");
   if (n.has(2)) n.require_equal(n.dim(2, 0), length, "lengths of the window and of a frame");
-  Expr frames = n.simplify(floor_div(shape[1] - length, step) + 1);
+  // Memory is counted before that is tested, so that a signal of any length must have a number of frames.
+  Expr frames = n.simplify(floor_div(max(shape[1] - length, int_imm(0)), step) + 1);
   Expr begin = n.reshape(n.op("arange", {int_imm(0), n.simplify(frames * step), step}, DTypeAttrs{kInt64}),
                          {frames, int_imm(1)});
   Expr places = n.add(begin, n.reshape(positions_below(n, length, kInt64), {int_imm(1), length}));

@@ -30,7 +30,7 @@ Outputs split(Node& n) {
   std::vector<Expr> offsets;
   for (const Expr& length : lengths) {
     if (auto known = as_int(length); known && *known < 0) n.fail("a split length is {}", *known);
-    if (n.least_value(length) < 0) n.require_at_most(int_imm(0), length, "0 and a split length");
+    if (n.least_value(length) < 0) n.require_at_most(int_imm(0), length, "a split length");
     offsets.push_back(begin);
     begin = named_if_long(n, n.simplify(begin + length), "offset");
   }
@@ -62,7 +62,7 @@ struct SlicedAxis {
 // is the first element (numpy leaves nothing). The largest int32 or int64 as the end means an open end, because
 // exporters write it in both directions.
 SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& end, const Expr& step) {
-  n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a step of 0");
+  n.require_nonzero(step, "a step of 0");
   Expr first = position_of(n, start, dim), last = position_of(n, end, dim);
   Expr stride = n.simplify(max(min(step, int_imm(kFar)), int_imm(-kFar)));
   Expr is_open = equal(end, int_imm(INT64_MAX)) || equal(end, int_imm(INT32_MAX));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 
 namespace relaxc::text {
 
@@ -45,7 +46,9 @@ struct Source {
 class Lexer {
  public:
   Lexer(const Source& source, Diagnostics& diagnostics)
-      : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
+      : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {
+    position_ = text_.size() - without_byte_order_mark(text_).size();
+  }
   // Appends the tokens of at least one more line that is not blank; kEnd at the end of the source, then nothing more.
   void read_line(std::vector<Token>& tokens);
   // Returns whether this line is part of a statement whose tokens have an error: grammar errors in it are consequences.

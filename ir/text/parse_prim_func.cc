@@ -249,11 +249,11 @@ void Parser::tir_call_line(const Line& line) {
   if (line.value->kind == SyntaxKind::kConstant && line.value->text == "...") return;
   bool calls = false;
   for_each(line.value, [&](const Syntax& part) { calls = calls || is_call(part); });
-  if (!is_call(*line.value) && calls) {  // cls.f(A[0]) + cls.f(A[1])
+  if (!is_call(*line.value)) {
     body_starts();
-    return out_->push_back(evaluate(scalar(*line.value), span(line)));
+    // Only a call may do something: cls.f(A[0]) + cls.f(A[1])
+    return evaluate_line(calls ? std::optional(scalar(*line.value)) : std::nullopt, line);
   }
-  if (!is_call(*line.value)) fail(line, "this expression does nothing; expected a statement");
   const Syntax& call = *line.value;
   const Syntax& callee = *call.children[0];
   std::string path = dotted(callee);
@@ -279,11 +279,18 @@ void Parser::tir_call_line(const Line& line) {
     Syntax target = subscript_of(call, *args[0], args.subspan(2, args.size() - 3));
     return store(target, *args[1], std::nullopt, args.back());
   }
-  bool evaluates = path == "T.evaluate";
-  Expr value = evaluates ? call_argument(required(call, 0, "value")) : scalar(call);
+  if (path != "T.evaluate") return evaluate_line(scalar(call), line);
+  Expr value = call_argument(required(call, 0, "value"));
   if (value.type().is<BufferType>())
     fail(call, "T.evaluate takes a value, got a buffer; index it, or give its pointer: {}.data", value.as<Var>()->name);
   out_->push_back(evaluate(value, span(line)));
+}
+
+// An expression that stands alone must have an effect: y[i] == T.exp(x[i]) is a slip of the pen.
+void Parser::evaluate_line(const std::optional<Expr>& value, const Line& line) {
+  if (!value || !any_node(*value, is_call_with_effect))
+    fail(line, "this expression does nothing; expected a statement");
+  out_->push_back(evaluate(*value, span(line)));
 }
 
 // Reads the forms that precede the statements of a function or block; each may occur once.

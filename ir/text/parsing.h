@@ -358,6 +358,7 @@ class Parser {
   void body_starts();
   LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_condition, tir_for, tir_jump, tir_with,
       unpack_scalars;
+  void evaluate_line(const std::optional<Expr>& value, const Line& line);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Syntax& call);
   void pointer_store(const Syntax& call);

@@ -208,6 +208,11 @@ std::string print_function(const std::string& name, const Expr& function, const 
   return finish(printer, options);
 }
 std::string print_expr(const Expr& expr) { return text::Printer({}).expr(expr); }
+std::string print_plain(const Expr& expr) {
+  return print_expr(rewrite(expr, [](const Ref<IntImm>& number) -> std::optional<Expr> {
+    return dtype_of(number) == kInt32 ? std::optional(int_imm(number->value)) : std::nullopt;
+  }));
+}
 std::string print_type(const Type& type) { return text::Printer({}).type(type); }
 std::string print_stmt(const Stmt& stmt) {
   text::Printer printer({});

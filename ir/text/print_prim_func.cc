@@ -60,8 +60,9 @@ void Printer::evaluate(const Evaluate& node) {
   if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
-  // A bare T.prefetch(...) is a different statement in TVM.
-  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, ops::kPrefetch);
+  // A bare T.prefetch(...) is a different statement in TVM, and a bare value without an effect is refused.
+  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, ops::kPrefetch) &&
+                      any_node(node.value, is_call_with_effect);
   line(stands_alone ? text : fmt::format("T.evaluate({})", text));
 }
 

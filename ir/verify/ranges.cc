@@ -306,12 +306,7 @@ class RangeVerifier {
     }
     return print(reached) + where;
   }
-  // Prints numbers without their dtypes, which carry no information here: 5 for T.int32(5).
-  static std::string print(const Expr& e) {
-    return print_expr(rewrite(e, [](const Ref<IntImm>& number) -> std::optional<Expr> {
-      return dtype_of(number) == kInt32 ? std::optional(int_imm(number->value)) : std::nullopt;
-    }));
-  }
+  static std::string print(const Expr& e) { return print_plain(e); }
   static std::string print(const Range& range) {
     return fmt::format("[{}, {})", print(simplify(range.min)), print(simplify(range.min + range.extent)));
   }

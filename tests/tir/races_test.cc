@@ -49,6 +49,34 @@ TEST_CASE("two iterations that store one element are found", "[tir]") {
     CHECK(races_in(body) != "");
 }
 
+TEST_CASE("iterations that read what others store are found", "[tir]") {
+  CHECK_THAT(races_in("for j in T.parallel(63):\n    y[j + 1] = y[j] + x[j]"),
+             Catch::Contains("race.py:5:16: warning: an iteration of T.parallel loop 'j' reads y[j], the element that an "
+                             "earlier one writes as y[j + 1]: "));
+  CHECK_THAT(races_in("for j in T.vectorized(63):\n    y[j + 1] = y[j] + x[j]"),
+             Catch::Contains("an iteration of T.vectorized loop 'j' reads y[j], the element that an earlier one"));
+  for (const char* body : {
+           "for j in T.parallel(63):\n    y[j] = y[j + 1]",  // a later one
+           "for j in T.vectorized(8):\n    y[j * 2 + 2] = y[j * 2]",
+           "for j in T.vectorized(63):\n    y[j] = x[j]\n    y[j] = y[j + 1]",
+           "for j in T.vectorized(63):\n    with T.block(\"sum\"):\n        vj = T.axis.spatial(63, j)\n"
+           "        y[vj + 1] = y[vj] + x[vj]",
+       })
+    CHECK(races_in(body) != "");
+}
+
+TEST_CASE("nothing is said of vectors whose statements keep the order", "[tir]") {
+  for (const char* body : {
+           "for j in T.vectorized(63):\n    y[j] = y[j + 1]",                    // all are read before they are stored
+           "for j in T.vectorized(62):\n    y[j + 1] = x[j]\n    y[j] = y[j]",  // all are stored before
+           "for j in T.vectorized(8):\n    y[j + 8] = y[j]",
+           "for j in T.vectorized(8):\n    y[j * 2 + 1] = y[j * 2]",
+           "for j in T.vectorized(63):\n    if j > 3:\n        y[j + 1] = y[j]",
+           "for j in T.vectorized(64):\n    y[0] = y[0] + x[j]",
+       })
+    CHECK(races_in(body) == "");
+}
+
 TEST_CASE("nothing is said of loops that may be right", "[tir]") {
   for (const char* body : {
            "for k in T.parallel(64):\n    y[k] = x[k]",

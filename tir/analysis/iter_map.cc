@@ -33,7 +33,7 @@ class IterMapFinder {
  public:
   IterMapFinder(const std::vector<LoopRange>& loops, const Analyzer& facts) : facts_(facts) {
     for (const auto& [var, range] : loops) {
-      if (!is_int(range.min, 0)) throw NoIterMap{var, fmt::format("a loop from {}, not from 0", print_expr(range.min))};
+      if (!is_int(range.min, 0)) throw NoIterMap{var, fmt::format("a loop from {}, not from 0", print_plain(range.min))};
       loops_.emplace(var.get(), map_.sources.size());
       map_.sources.push_back({var, range.extent, {}});
     }
@@ -227,7 +227,7 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
   try {
     return IterMapFinder(loops, facts).run(values);
   } catch (const NoIterMap& failure) {
-    if (why) *why = fmt::format("{} is {}", print_expr(failure.at), failure.why);
+    if (why) *why = fmt::format("{} is {}", print_plain(failure.at), failure.why);
     return std::nullopt;
   }
 }
@@ -363,14 +363,14 @@ std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const
   for (const IterSum& sum : map->sums) {
     const IterDigit* digit = ambiguous_digit(sum, conditions, facts);
     if (!digit) continue;
-    if (why) *why = fmt::format("different iterations of '{}' give the same value", print_expr(digit->value));
+    if (why) *why = fmt::format("different iterations of '{}' give the same value", print_plain(digit->value));
     return std::nullopt;
   }
   const IterSource* source = incomplete_source(*map, facts);
   if (!source) return map;
   std::optional<IterMap> joined = in_one_number(*map, loops.size());
   if (joined && !incomplete_source(*joined, facts)) return joined;
-  if (why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
+  if (why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_plain(source->value));
   return std::nullopt;
 }
 

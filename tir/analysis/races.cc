@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/joined.h"
@@ -17,15 +18,20 @@ namespace {
 
 using Nodes = std::unordered_set<const NodeHeader*>;
 
-// Returns whether the node is a call of a function that may do anything, a jump included.
-bool has_effect(const NodeRef& node) {
-  const Call* call = node.as<Call>();
-  const OpRef* op = call ? call->callee.as<OpRef>() : nullptr;
-  const Builtin* builtin = op ? find_builtin(op->name) : nullptr;
-  return call && (!op || (builtin && !builtin->pure));
-}
+// An access that every iteration makes, at elements that no data choose.
+struct CertainAccess {
+  Buffer buffer;
+  std::vector<Expr> indices;  // over the loops
+  Span span;
+  size_t statement;  // the number of the store that it belongs to
+};
+// A load of an element that another iteration stores.
+struct CarriedLoad {
+  CertainAccess load, store;
+  int64_t distance;  // in iterations, from the store to the load
+};
 
-// Walks the body of one parallel loop. Axes and bindings become expressions over the loops.
+// Walks the body of one loop. Axes and bindings become expressions over the loops.
 class RaceFinder {
  public:
   RaceFinder(const Ref<For>& loop, const Nodes& used_outside) : loop_(loop), used_outside_(used_outside) {
@@ -33,11 +39,24 @@ class RaceFinder {
     walk(loop->body, [&](const BufferStore& store) { stored_.insert(store.buffer.get()); });
   }
 
+  // Looks for both of what follows.
+  void run() {
+    if (as_int(loop_->extent).value_or(2) >= 2 && !any_node(loop_->body, is_call_with_effect)) look(loop_->body);
+  }
   // Returns a store that two iterations make to one element.
-  std::optional<Ref<BufferStore>> run() {
-    if (as_int(loop_->extent).value_or(2) < 2 || any_node(loop_->body, has_effect)) return std::nullopt;
-    look(loop_->body);
-    return found_;
+  const std::optional<Ref<BufferStore>>& found() const { return found_; }
+  // Returns a load that must not run beside the store of another iteration. A vector runs statement by statement, each
+  // for all iterations, so that some orders are those of the serial loop.
+  std::optional<CarriedLoad> carried() const {
+    for (const CertainAccess& load : loads_) {
+      for (const CertainAccess& store : stores_) {
+        const int64_t distance = same_node(load.buffer, store.buffer) ? distance_of(store, load) : 0;
+        const bool is_before = load.statement <= store.statement;
+        const bool is_kept = loop_->kind == ForKind::kVectorized && (distance > 0) != is_before;
+        if (distance != 0 && !is_kept) return CarriedLoad{load, store, distance};
+      }
+    }
+    return std::nullopt;
   }
 
  private:
@@ -45,13 +64,12 @@ class RaceFinder {
   bool differs(const Expr& e) const {
     return any_node(e, [&](const NodeRef& node) {
       const BufferLoad* load = node.as<BufferLoad>();
-      return varies_.contains(node.get()) || has_effect(node) || (load && stored_.contains(load->buffer.get()));
+      return varies_.contains(node.get()) || is_call_with_effect(node) || (load && stored_.contains(load->buffer.get()));
     });
   }
   bool differs(const std::optional<Expr>& e) const { return e && differs(*e); }
 
   void look(const Stmt& stmt) {
-    if (found_) return;
     if (const Seq* list = stmt.as<Seq>()) {
       for (const Stmt& each : list->stmts) look(each);
     } else if (const For* inner = stmt.as<For>()) {
@@ -81,10 +99,46 @@ class RaceFinder {
     const Buffer& buffer = store->buffer;
     // Memory that one iteration alone uses becomes its own when the program is lowered.
     if (!used_outside_.contains(buffer.get()) || buffer_type(buffer).data || differs(store->predicate)) return;
+    ++statement_;
     std::vector<Expr> indices = map_each(store->indices, [&](const Expr& e) { return substitute(e, values_); });
-    bool is_certain = std::ranges::none_of(indices, [](const Expr& e) { return holds<BufferLoad, Call>(e); });
     Expr value = substitute(store->value, values_);
-    if (is_certain && differs(value) && meet(indices, value)) found_ = store;
+    look_at_loads(value, store->span());
+    if (!is_certain(indices)) return;
+    stores_.push_back({buffer, indices, store->span(), statement_});
+    if (!found_ && differs(value) && meet(indices, value)) found_ = store;
+  }
+  static bool is_certain(const std::vector<Expr>& indices) {
+    return std::ranges::none_of(indices,
+                                [](const Expr& e) { return holds<BufferLoad, Call>(e) || dtype_of(e).lanes != 1; });
+  }
+  void look_at_loads(const Expr& value, const Span& span) {
+    walk_nodes(value, [&](const NodeRef& node) {
+      const Call* call = node.as<Call>();
+      if (node.is<Select>() || (call && as_call(cast_handle<Expr>(node), ops::kIfThenElse))) return false;
+      const BufferLoad* load = node.as<BufferLoad>();
+      if (load && used_outside_.contains(load->buffer.get()) && !buffer_type(load->buffer).data && !load->predicate &&
+          is_certain(load->indices))
+        loads_.push_back({load->buffer, load->indices, node.span() ? node.span() : span, statement_});
+      return true;
+    });
+  }
+
+  // Returns how many iterations after the store the load comes that reads its element; 0 where it is the same
+  // iteration, or is not known.
+  int64_t distance_of(const CertainAccess& store, const CertainAccess& load) const {
+    const Expr next = static_cast<const Expr&>(loop_->var) + int_imm(1, dtype_of(loop_->var));
+    std::optional<int64_t> distance;
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      const Expr &stored = store.indices[d], &loaded = load.indices[d];
+      const auto step = as_int(simplify(substitute(loaded, {{loop_->var.get(), next}}) - loaded)),
+                 gap = as_int(simplify(stored - loaded));
+      if (!step || !gap || (*step == 0 ? *gap != 0 : *gap % *step != 0)) return 0;
+      if (*step == 0) continue;
+      if (distance && *distance != *gap / *step) return 0;
+      distance = *gap / *step;
+    }
+    const int64_t iterations = as_int(loop_->extent).value_or(2);
+    return distance && std::abs(*distance) < iterations ? *distance : 0;
   }
 
   // Returns whether the first iteration and one of the next ones store different values in the same elements.
@@ -118,6 +172,8 @@ class RaceFinder {
   const Nodes& used_outside_;
   Nodes varies_, stored_;
   VarMap values_;
+  std::vector<CertainAccess> loads_, stores_;
+  size_t statement_ = 0;
   std::optional<Ref<BufferStore>> found_;
 };
 
@@ -135,21 +191,39 @@ Nodes buffers_outside(const PrimFuncRef& program, const Ref<For>& loop) {
 
 }  // namespace
 
-static std::string element_text(const BufferStore& store) {
-  auto text = [](const Expr& index) { return as_int(index) ? std::to_string(*as_int(index)) : print_expr(index); };
-  return fmt::format("{}[{}]", store.buffer->name, joined(store.indices, text));
+static std::string element_text(const Buffer& buffer, const std::vector<Expr>& indices) {
+  return fmt::format("{}[{}]", buffer->name, joined(indices, print_plain));
+}
+
+static void add_carried(const For& loop, const CarriedLoad& carried, Diagnostics& result) {
+  const bool is_vector = loop.kind == ForKind::kVectorized;
+  result.warning(carried.load.span, "an iteration of {} loop '{}' reads {}, the element that {} writes as {}: {}",
+                 is_vector ? "T.vectorized" : "T.parallel", loop.var->name,
+                 element_text(carried.load.buffer, carried.load.indices),
+                 carried.distance > 0 ? "an earlier one" : "a later one",
+                 element_text(carried.store.buffer, carried.store.indices),
+                 is_vector ? "a vector runs all of them at once, so that the result is another one than that of a "
+                             "serial loop; use T.serial"
+                           : "the result depends on the number of threads; use a serial loop");
 }
 
 std::vector<Diagnostic> racing_loops(const PrimFuncRef& program) {
   Diagnostics result;
   walk(program->body, [&](const Ref<For>& loop) {
-    if (loop->kind != ForKind::kParallel) return;
-    std::optional<Ref<BufferStore>> store = RaceFinder(loop, buffers_outside(program, loop)).run();
-    if (!store) return;
-    result.warning(store->span(),
-                   "several iterations of T.parallel loop '{}' write {}: the result depends on the number of threads; "
-                   "make it a reduction (a block with T.init and a reduce axis), or use a serial loop",
-                   loop->var->name, element_text(**store));
+    if (loop->kind != ForKind::kParallel && loop->kind != ForKind::kVectorized) return;
+    const Nodes outside = buffers_outside(program, loop);
+    RaceFinder finder(loop, outside);
+    finder.run();
+    if (finder.found() && loop->kind == ForKind::kParallel) {
+      const Ref<BufferStore>& store = *finder.found();
+      result.warning(
+          store->span(),
+          "several iterations of T.parallel loop '{}' write {}: the result depends on the number of threads; "
+          "make it a reduction (a block with T.init and a reduce axis), or use a serial loop",
+          loop->var->name, element_text(store->buffer, store->indices));
+    } else if (std::optional<CarriedLoad> carried = finder.carried()) {
+      add_carried(*loop, *carried, result);
+    }
   });
   return result.all();
 }

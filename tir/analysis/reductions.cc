@@ -14,8 +14,7 @@
 namespace relaxc {
 
 static std::string text_of_store(const BufferStore& store) {
-  auto text = [](const Expr& index) { return as_int(index) ? std::to_string(*as_int(index)) : print_expr(index); };
-  return fmt::format("{}[{}]", store.buffer->name, joined(store.indices, text));
+  return fmt::format("{}[{}]", store.buffer->name, joined(store.indices, print_plain));
 }
 
 // A block whose T.init stores to an element that one of the spatial axes does not choose.

@@ -30,7 +30,7 @@ TreeNode* Step::place(const Place& place) {
   return std::visit([&](const auto& rv) { return node(rv.var); }, place);
 }
 Expr Step::number(const Expr& e) const {
-  if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", name_, print_expr(e));
+  if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", name_, print_plain(e));
   VarMap known;
   walk(e, [&](const Ref<Var>& var) {
     if (auto number = workspace_.number(var)) {

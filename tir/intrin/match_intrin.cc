@@ -68,7 +68,7 @@ class Matcher {
  private:
   [[noreturn]] static void differ(const NodeRef& found, const NodeRef& wanted) {
     auto text = [](const NodeRef& node) {
-      return is_stmt_kind(node.kind()) ? print_stmt(cast_handle<Stmt>(node)) : print_expr(cast_handle<Expr>(node));
+      return is_stmt_kind(node.kind()) ? print_stmt(cast_handle<Stmt>(node)) : print_plain(cast_handle<Expr>(node));
     };
     refuse("found\n{}\nexpected\n{}", text(found), text(wanted));
   }
@@ -95,7 +95,7 @@ class Matcher {
       refuse(
           "block '{}' runs under the condition {}: its extents must be multiples of the "
           "intrinsic's",
-          found.name, print_expr(*found.predicate));
+          found.name, print_plain(*found.predicate));
     if (found.init.has_value() != wanted->init.has_value())
       refuse("block '{}' {}", found.name,
              found.init ? "has an init (decompose_reduction takes it out)" : "has no init, the description has one");
@@ -113,7 +113,7 @@ class Matcher {
   void index(const Expr& found, const Expr& wanted, const char* what) const {
     Expr expected = index_in_dtype(mapped(wanted), dtype_of(found));
     if (!facts_.can_prove_equal(found, expected))
-      refuse("{} is {}, the description has {}", what, print_expr(found), print_expr(wanted));
+      refuse("{} is {}, the description has {}", what, print_plain(found), print_plain(wanted));
   }
   void access(const Buffer& found, const std::vector<Expr>& indices, const Buffer& wanted,
               const std::vector<Expr>& wanted_indices) {
@@ -131,7 +131,7 @@ class Matcher {
       for (const VarRef& var : inner_) {
         if (uses_var(start, var))
           refuse("index {} of '{}', {}, moves differently than the description's", d, found->name,
-                 print_expr(indices[d]));
+                 print_plain(indices[d]));
       }
       base.push_back(start);
     }

@@ -254,7 +254,7 @@ class BlockOfTiles {
     Expr outer_value = tree_.facts.simplify(sum_of(high, sum.base));
     Expr quotient = is_int(outer_value, 0) ? zero : tree_.facts.simplify(floor_div(outer_value, extent));
     if (!tree_.facts.can_prove_equal(quotient * extent, outer_value))
-      step_.refuse({inner_, top_}, "axis '{}' does not divide into tiles of {}", axis.var, print_expr(extent));
+      step_.refuse({inner_, top_}, "axis '{}' does not divide into tiles of {}", axis.var, print_plain(extent));
     // Positions are counted in tiles, which must not be empty; dims are taken as not 0.
     Analyzer facts = tree_.facts;
     for (const VarRef& var : free_vars(extent))

@@ -69,7 +69,7 @@ class SlideFinder {
     if (!slides) return no(message("the window in dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
     if (!facts_.can_prove(extent > int_imm(*step, dtype_of(extent))))
       return no(message("iterations of loop '{}' make parts of '{}' that do not overlap: steps of {}, {} rows", name,
-                        buffer, *step, print_expr(extent)));
+                        buffer, *step, print_plain(extent)));
     // Nothing else may move the window until the loop comes back to the same rows.
     Nodes within = loops_above(block_, loop);
     if (mentions_any(begin_less, within))

@@ -38,7 +38,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
     }
     Expr given = step.number(*factors[i].value);
     if (!dtype_of(given).is_integral() || dtype_of(given).lanes != 1)
-      step.refuse({node}, "factor {} is not a whole number", print_expr(given));
+      step.refuse({node}, "factor {} is not a whole number", print_plain(given));
     extents.push_back(index_in_dtype(given, dtype));
     if (auto known = as_int(extents[i]); known && *known < 1) step.refuse({node}, "factor {} is not positive", *known);
     product = product * extents[i];

@@ -34,7 +34,7 @@ MappedBox map_axes(Step& step, TreeNode* block, const std::vector<Expr>& images)
   if (box && box->conditions.empty()) return *box;
   if (box)
     why = message("it reaches only results with {}; choose numbers that divide the axes' extents",
-                  print_expr(box->conditions[0]));
+                  print_plain(box->conditions[0]));
   step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
 }
 

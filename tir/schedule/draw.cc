@@ -25,7 +25,7 @@ std::string bytes_text(int64_t bytes) {
 
 std::string number_text(const Expr& e) {
   auto number = as_int(e);
-  return number ? fmt::format("{}", *number) : print_expr(e);
+  return number ? fmt::format("{}", *number) : print_plain(e);
 }
 
 // Display columns of text in UTF-8.
@@ -41,7 +41,7 @@ bool is_certain(const CarriedAccess& carried) {
   return carried.how != Meets::kMayLoad && carried.how != Meets::kMayStore;
 }
 std::string text_of(const CarriedAccess& carried) {
-  const std::string access = print_expr(load(carried.buffer, carried.indices));
+  const std::string access = print_plain(load(carried.buffer, carried.indices));
   const int64_t apart = std::abs(carried.distance.value_or(0));
   const std::string when = apart == 0 ? carried.distance ? "this iteration" : "another iteration"
                                       : fmt::format("{} iteration{} {}", apart, apart == 1 ? "" : "s",
@@ -203,7 +203,7 @@ class Drawer {
         return fmt::format("{}:{}", letter, axis.var->name);
       };
       std::string condition =
-          node->block->predicate ? fmt::format("  where {}", print_expr(*node->block->predicate)) : "";
+          node->block->predicate ? fmt::format("  where {}", print_plain(*node->block->predicate)) : "";
       lines_.push_back(
           {fmt::format("{}block {}  {}{}", head, node->name(), joined(node->axes(), text_of, " "), condition), ""});
       allocations(*node->block, inner);
@@ -217,7 +217,7 @@ class Drawer {
     }
     if (const IfThenElse* branch = node->leaf->as<IfThenElse>()) {
       lines_.push_back(
-          {fmt::format("{}if {}", branch->else_body ? indent + "├─ " : head, print_expr(branch->condition)), ""});
+          {fmt::format("{}if {}", branch->else_body ? indent + "├─ " : head, print_plain(branch->condition)), ""});
       program(with_body(*function_, branch->then_body), branch->else_body ? indent + "│  " : inner);
       if (!branch->else_body) return;
       lines_.push_back({head + "else", ""});
@@ -256,7 +256,7 @@ class Drawer {
         bool bounded = most < (int64_t{1} << 40);
         known = known && bounded;
         if (bounded) size *= most;
-        dims.push_back(bounded ? fmt::format("{}", most) : print_expr(extent));
+        dims.push_back(bounded ? fmt::format("{}", most) : print_plain(extent));
       }
       parts.push_back(
           fmt::format("{} {}{}", buffer->name, joined(dims, "x"), known ? fmt::format(" ({})", bytes_text(size)) : ""));

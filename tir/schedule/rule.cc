@@ -59,9 +59,9 @@ std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedul
   for (size_t i = 0; i < program->params.size(); ++i) {
     if (same_node(program->params[i], result->params[i])) continue;  // also where it only permutes equal dims
     std::string text = fmt::format(
-        "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
+        "{} '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
         "(cache_read, cache_write) and lay out the copy",
-        rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
+        rule.function.empty() ? "rule" : "schedule", rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
     return Diagnostic{Severity::kError, ErrorKind::kDoesNotFit, rule.span, std::move(text), {}};
   }
   return std::nullopt;
