@@ -219,7 +219,8 @@ static std::string named(const Expr& number, const char* behind) {
 std::string numbers_of_check(const Binding& binding) {
   const Expr &value = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
   const Select* choice = expected.as<Select>();
-  if (choice && structural_equal(choice->b, value)) return "expected another number, found " + named(value, " = ") + "{}";
+  if (choice && structural_equal(choice->b, value))
+    return "expected another number, found " + named(value, " = ") + "{}";
   const Binary* limit = value.as<Binary>();
   const bool is_most = limit && limit->op == BinaryOp::kMin, is_least = limit && limit->op == BinaryOp::kMax;
   const bool is_first = limit && structural_equal(limit->a, expected);

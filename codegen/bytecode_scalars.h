@@ -61,8 +61,9 @@ class ScalarLowering {
 // Returns which dims a check compares, " (n and m)", where that is short and says more than the numbers do. Where
 // `m if CONDITION else n` is not m, it is n.
 std::string dims_of_check(const Binding& binding);
-// Returns what a failed check of a node found and expected, with places for the two numbers. A limit is a check that the
-// smaller or larger one of two numbers is a certain one of them: "expected past + seq to be at most capacity = {}, found
+// Returns what a failed check of a node found and expected, with places for the two numbers. A limit is a check that
+// the smaller or larger one of two numbers is a certain one of them: "expected past + seq to be at most capacity = {},
+// found
 // {}" of T.min(capacity, past + seq) == past + seq.
 std::string numbers_of_check(const Binding& binding);
 

@@ -191,7 +191,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   if (!settings.dim_ranges.empty() && !diagnostics.has_errors())
     module = with_dim_ranges(std::move(module), settings.dim_ranges);
   add_warnings(module, diagnostics);
-  if (is_text_path(split_text_path(path).first) && !diagnostics.has_errors())
+  if (is_text_path(split_text_path(path).file) && !diagnostics.has_errors())
     add_program_warnings(module, tables.ops(), diagnostics);
   return module;
 }

@@ -38,8 +38,8 @@ std::string_view spelling(const Builtin& row);
 // Returns the dtype of a call with these arguments; nullopt when the text states it.
 std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> args);
 
-// Returns whether the node is a call that may do more than compute a value: of a function, of a builtin with an effect, or
-// of an operator that has no row here.
+// Returns whether the node is a call that may do more than compute a value: of a function, of a builtin with an effect,
+// or of an operator that has no row here.
 bool is_call_with_effect(const NodeRef& node);
 
 // What quantizes: a conversion of its result to an integer that has the bounds is one instruction.

@@ -4,8 +4,8 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
-#include "passes/graph_rewriter.h"
 #include "passes/compose.h"
+#include "passes/graph_rewriter.h"
 #include "passes/kernel_rules.h"
 #include "passes/program_warnings.h"
 #include "passes/replacement.h"

@@ -118,10 +118,12 @@ static void warn_of_late_uses(const IRModule& module, const PassContext& context
     if (first) {
       warn_of_late_use(rule, *first, context);
     } else {
-      context.report(note_at(rule.span, fmt::format("{} is used nowhere: '{}' of line {} comes first for '{}'",
-                                                    rule.uses.empty() ? fmt::format("{} '{}'", rule.function.empty() ? "rule" : "schedule", rule.name)
-                                                                      : fmt::format("S.use(\"{}\")", rule.uses),
-                                                    own->name, own->span.line, name_of_own)));
+      context.report(note_at(
+          rule.span,
+          fmt::format("{} is used nowhere: '{}' of line {} comes first for '{}'",
+                      rule.uses.empty() ? fmt::format("{} '{}'", rule.function.empty() ? "rule" : "schedule", rule.name)
+                                        : fmt::format("S.use(\"{}\")", rule.uses),
+                      own->name, own->span.line, name_of_own)));
     }
   }
 }

@@ -46,8 +46,7 @@ WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::v
       result.at_run_time = true;
       n.require_at_most(int_imm(-1), dim, "a dim of the shape");
       if (zero_copies && d < from.size()) dim = bounded(n, select(equal(dim, int_imm(0)), from[d], dim), "dim", {-1});
-      if (zero_copies && d >= from.size())
-        n.require_nonzero(dim, "a 0 beyond the last dim of the input");
+      if (zero_copies && d >= from.size()) n.require_nonzero(dim, "a 0 beyond the last dim of the input");
     }
     result.dims.push_back(dim);
   }

@@ -484,8 +484,9 @@ void Parser::fail_undefined(const Syntax& at) {
   if (hidden == hidden_.end() && hint.empty())
     diagnostic.notes.push_back(fmt::format(
         "TVM's script takes such a name from the Python around: write `{} = ...` above, or make it a parameter{}", text,
-        blocks_.empty() ? fmt::format("; a dim that the caller decides stands in quotes: T.Buffer((\"{}\",), ...)", text)
-                        : ""));
+        blocks_.empty()
+            ? fmt::format("; a dim that the caller decides stands in quotes: T.Buffer((\"{}\",), ...)", text)
+            : ""));
   // A name is reported once per function.
   scopes_.define(text, Entity{}, Scopes::kOfFunction);
   throw Failed();

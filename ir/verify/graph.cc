@@ -52,10 +52,11 @@ class GraphVerifier : ScopedVerifier {
   void use(const VarRef& var, const Span& span) {
     if (scope_.contains(var.get())) return;
     if (var.type().is<PrimType>()) {
-      error(place_of(var->name, span ? span : place_),
-            "the dim '{}' is not bound here [G7]; a dim of a tensor or shape param and R.match_cast bind it, and dims of "
-            "the items of a sequence, optional or map do not: state their rank there, R.Tensor(ndim=1)",
-            var->name);
+      error(
+          place_of(var->name, span ? span : place_),
+          "the dim '{}' is not bound here [G7]; a dim of a tensor or shape param and R.match_cast bind it, and dims of "
+          "the items of a sequence, optional or map do not: state their rank there, R.Tensor(ndim=1)",
+          var->name);
     } else {
       error(span, "'{}' is not defined here [{}]", var->name, hidden_.contains(var.get()) ? "G4" : "G1");
     }

@@ -51,7 +51,7 @@ TEST_CASE("two iterations that store one element are found", "[tir]") {
 
 TEST_CASE("iterations that read what others store are found", "[tir]") {
   CHECK_THAT(races_in("for j in T.parallel(63):\n    y[j + 1] = y[j] + x[j]"),
-             Catch::Contains("race.py:5:16: warning: an iteration of T.parallel loop 'j' reads y[j], the element that an "
+             Catch::Contains("warning: an iteration of T.parallel loop 'j' reads y[j], the element that an "
                              "earlier one writes as y[j + 1]: "));
   CHECK_THAT(races_in("for j in T.vectorized(63):\n    y[j + 1] = y[j] + x[j]"),
              Catch::Contains("an iteration of T.vectorized loop 'j' reads y[j], the element that an earlier one"));
@@ -67,7 +67,7 @@ TEST_CASE("iterations that read what others store are found", "[tir]") {
 
 TEST_CASE("nothing is said of vectors whose statements keep the order", "[tir]") {
   for (const char* body : {
-           "for j in T.vectorized(63):\n    y[j] = y[j + 1]",                    // all are read before they are stored
+           "for j in T.vectorized(63):\n    y[j] = y[j + 1]",                   // all are read before they are stored
            "for j in T.vectorized(62):\n    y[j + 1] = x[j]\n    y[j] = y[j]",  // all are stored before
            "for j in T.vectorized(8):\n    y[j + 8] = y[j]",
            "for j in T.vectorized(8):\n    y[j * 2 + 1] = y[j * 2]",

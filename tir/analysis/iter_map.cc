@@ -33,7 +33,8 @@ class IterMapFinder {
  public:
   IterMapFinder(const std::vector<LoopRange>& loops, const Analyzer& facts) : facts_(facts) {
     for (const auto& [var, range] : loops) {
-      if (!is_int(range.min, 0)) throw NoIterMap{var, fmt::format("a loop from {}, not from 0", print_plain(range.min))};
+      if (!is_int(range.min, 0))
+        throw NoIterMap{var, fmt::format("a loop from {}, not from 0", print_plain(range.min))};
       loops_.emplace(var.get(), map_.sources.size());
       map_.sources.push_back({var, range.extent, {}});
     }

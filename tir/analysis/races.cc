@@ -64,7 +64,8 @@ class RaceFinder {
   bool differs(const Expr& e) const {
     return any_node(e, [&](const NodeRef& node) {
       const BufferLoad* load = node.as<BufferLoad>();
-      return varies_.contains(node.get()) || is_call_with_effect(node) || (load && stored_.contains(load->buffer.get()));
+      return varies_.contains(node.get()) || is_call_with_effect(node) ||
+             (load && stored_.contains(load->buffer.get()));
     });
   }
   bool differs(const std::optional<Expr>& e) const { return e && differs(*e); }
@@ -102,9 +103,9 @@ class RaceFinder {
     ++statement_;
     std::vector<Expr> indices = map_each(store->indices, [&](const Expr& e) { return substitute(e, values_); });
     Expr value = substitute(store->value, values_);
-    look_at_loads(value, store->span());
+    look_at_loads(value, store.span());
     if (!is_certain(indices)) return;
-    stores_.push_back({buffer, indices, store->span(), statement_});
+    stores_.push_back({buffer, indices, store.span(), statement_});
     if (!found_ && differs(value) && meet(indices, value)) found_ = store;
   }
   static bool is_certain(const std::vector<Expr>& indices) {
@@ -217,7 +218,7 @@ std::vector<Diagnostic> racing_loops(const PrimFuncRef& program) {
     if (finder.found() && loop->kind == ForKind::kParallel) {
       const Ref<BufferStore>& store = *finder.found();
       result.warning(
-          store->span(),
+          store.span(),
           "several iterations of T.parallel loop '{}' write {}: the result depends on the number of threads; "
           "make it a reduction (a block with T.init and a reduce axis), or use a serial loop",
           loop->var->name, element_text(store->buffer, store->indices));

@@ -18,9 +18,7 @@ namespace {
 // Returns the buffers whose elements may be written under another name.
 std::set<const NodeHeader*> aliased_buffers(const PrimFuncRef& program) {
   std::set<const NodeHeader*> result;
-  auto add_all = [&](const Expr& pointer) {
-    walk(pointer, [&](const Ref<Var>& var) { result.insert(var.get()); });
-  };
+  auto add_all = [&](const Expr& pointer) { walk(pointer, [&](const Ref<Var>& var) { result.insert(var.get()); }); };
   walk(
       program->body,
       [&](const Ref<Block>& block) {
@@ -37,7 +35,7 @@ std::set<const NodeHeader*> aliased_buffers(const PrimFuncRef& program) {
 std::optional<std::string> left_out(const Range& written, const Expr& dim, const Analyzer& facts) {
   const Expr first = cast_to(written.min, kInt64), end = first + cast_to(written.extent, kInt64),
              size = cast_to(dim, kInt64);
-  const bool misses_first = facts.can_prove(first >= 1), misses_last = facts.can_prove(end < size);
+  const bool misses_first = facts.can_prove(int_imm(1) <= first), misses_last = facts.can_prove(end < size);
   if (!misses_first && !misses_last) return std::nullopt;
   return fmt::format("[{}, {}) of [0, {})", print_plain(facts.simplify(first)), print_plain(facts.simplify(end)),
                      print_plain(facts.simplify(size)));

@@ -61,7 +61,8 @@ std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedul
     std::string text = fmt::format(
         "{} '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
         "(cache_read, cache_write) and lay out the copy",
-        rule.function.empty() ? "rule" : "schedule", rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
+        rule.function.empty() ? "rule" : "schedule", rule.name, program->params[i]->name,
+        schedule.module().functions.begin()->first);
     return Diagnostic{Severity::kError, ErrorKind::kDoesNotFit, rule.span, std::move(text), {}};
   }
   return std::nullopt;
