@@ -37,7 +37,7 @@ std::map<std::string, CalledAs> calls_in(const IRModule& module) {
     });
   }
   for (const auto& [name, count] : mentioned) {
-    if (understood[name] != count) result[name].is_open = true;
+    if (understood[name] < count) result[name].is_open = true;
   }
   return result;
 }
