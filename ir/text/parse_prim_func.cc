@@ -5,6 +5,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/regions.h"
+#include "ir/text/bare_values.h"
 #include "ir/text/parsing.h"
 #include "ir/text/python_lines.h"
 #include "ir/text/python_value.h"
@@ -286,10 +287,8 @@ void Parser::tir_call_line(const Line& line) {
   out_->push_back(evaluate(value, span(line)));
 }
 
-// An expression that stands alone must have an effect: y[i] == T.exp(x[i]) is a slip of the pen.
 void Parser::evaluate_line(const std::optional<Expr>& value, const Line& line) {
-  if (!value || !any_node(*value, is_call_with_effect))
-    fail(line, "this expression does nothing; expected a statement");
+  if (!value || !may_stand_alone(*value)) fail(line, "this expression does nothing; expected a statement");
   out_->push_back(evaluate(*value, span(line)));
 }
 

@@ -1,5 +1,6 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
+#include "ir/text/bare_values.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
@@ -62,7 +63,7 @@ void Printer::evaluate(const Evaluate& node) {
   std::string text = expr(node.value);
   // A bare T.prefetch(...) is a different statement in TVM, and a bare value without an effect is refused.
   bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, ops::kPrefetch) &&
-                      any_node(node.value, is_call_with_effect);
+                      may_stand_alone(node.value);
   line(stands_alone ? text : fmt::format("T.evaluate({})", text));
 }
 
