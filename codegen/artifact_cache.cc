@@ -24,6 +24,7 @@
 #include "codegen/cache_folder.h"
 #include "codegen/kernel_files.h"
 #include "codegen/target.h"
+#include "codegen/text_file.h"
 #include "ir/text/printer.h"
 #include "passes/tables.h"
 #include "support/guard.h"
@@ -138,7 +139,7 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
     for (const auto& [name, type] : types) hash.add(name).add(print_type(type));
   };
   add_types(settings.types);
-  if (is_text_path(split_text_path(path).file)) add_types(settings.input_types);
+  if (is_text_file(split_text_path(path).file)) add_types(settings.input_types);
   for (const auto& [name, tensor] : settings.params) {
     const auto* bytes = static_cast<const std::byte*>(tensor.raw());
     hash.add(name).add(to_string(tensor.dtype())).add(joined(tensor.shape(), ","));
@@ -376,7 +377,7 @@ class Entry {
   // Returns the other files that the model was read from, below its folder; nullopt where they are not known.
   std::optional<std::vector<std::string>> other_files(const CompiledModule& module) const {
     std::vector<std::string> files;
-    if (is_text_path(file_)) {
+    if (is_text_file(file_)) {
       const auto beside = files_beside_text(read_text(file_), file_);
       if (!beside) return std::nullopt;
       files = *beside;

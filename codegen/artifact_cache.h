@@ -47,6 +47,10 @@ struct CachedProgram {
 CachedProgram load_cached(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache,
                           LoadOptions options = {});
 
+// Throws a CompileError where the settings ask for what only a compilation can do, of an artifact, which is compiled
+// already.
+void check_settings_of_artifact(const std::string& path, const CompileSettings& settings);
+
 // Returns the store of lowered programs and object code in the cache's folder, as load_cached() uses it. With it in
 // PassSettings::store, a changed model compiles only the programs that are new. Null where there is no folder.
 std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache);

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "codegen/artifact_cache.h"
 #include "codegen/bind_values.h"
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
@@ -15,6 +16,7 @@
 #include "codegen/provenance.h"
 #include "codegen/shipped.h"
 #include "codegen/target.h"
+#include "codegen/text_file.h"
 #include "frontend/onnx/import.h"
 #include "ir/attr_names.h"
 #include "ir/text/parser.h"
@@ -86,7 +88,8 @@ bool is_text_path(const std::string& path) {
 
 TextPath split_text_path(const std::string& path) {
   size_t colons = path.rfind("::");
-  if (colons == std::string::npos || !is_text_path(path.substr(0, colons))) return {path, ""};
+  const std::string file = path.substr(0, colons);
+  if (colons == std::string::npos || (!is_text_path(file) && !is_text_file(file))) return {path, ""};
   return {path.substr(0, colons), path.substr(colons + 2)};
 }
 
@@ -159,7 +162,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
-    if (is_text_path(file)) {
+    if (is_text_file(file, settings)) {
       const std::string text = text_of(file, settings);
       IRModule module = parse_module(text, file, tables.ops(), diagnostics, module_of(text, file, name, &diagnostics));
       report_kernels_for_nodes(module, settings);
@@ -213,7 +216,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
   if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   if (settings.caches.is_given()) module = with_growing_caches(std::move(module), settings.function, settings.caches);
   const auto [file, name] = split_text_path(path);
-  if (is_text_path(file)) {
+  if (is_text_file(file, settings)) {
     Diagnostics warnings;
     check_params(module, settings.types);
     std::map<std::string, Type> types = settings.types;
@@ -224,7 +227,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
     }
   }
   std::optional<ScheduleRule> steps;
-  if (is_text_path(file)) {
+  if (is_text_file(file, settings)) {
     const std::string text = text_of(file, settings);
     steps = read_module_schedule(text, file, module_of(text, file, name, nullptr));
   }
@@ -433,9 +436,9 @@ void CompiledModule::write(const std::string& path) const {
   guarded([&] { return fmt::format("writing '{}'", path); }, link_and_write);
 }
 
-// Reports settings that only a compilation can follow.
-static void check_settings_of_artifact(const std::string& path, const CompileSettings& settings) {
+void check_settings_of_artifact(const std::string& path, const CompileSettings& settings) {
   const CompileSettings defaults;
+  const bool wants_caches = settings.caches.is_given() && !settings.caches.may_be_missing;
   const std::pair<const char*, bool> kCompilers[] = {
       {"--link", !settings.linked.empty()},
       {"--host-symbols", !settings.host_symbols.empty()},
@@ -446,6 +449,14 @@ static void check_settings_of_artifact(const std::string& path, const CompileSet
       {"--precision", settings.precision != defaults.precision},
       {"--winograd-error", settings.winograd_error != defaults.winograd_error},
       {"--check-bounds", settings.check_bounds},
+      {"--dim-range", !settings.dim_ranges.empty()},
+      {"--type", !settings.types.empty()},
+      {"--in-place", wants_caches},
+      {"--strict", settings.strict},
+      {"--jobs", settings.jobs != defaults.jobs},
+      {"-O", settings.opt_level != defaults.opt_level},
+      {"--stop-after", !settings.runner.stop_after.empty()},
+      {"--bisect-limit", settings.runner.bisect_limit != defaults.runner.bisect_limit},
   };
   for (const auto& [flag, is_given] : kCompilers) {
     if (is_given) fail({}, "'{}' is compiled already; give {} when it is compiled (relaxc compile)", path, flag);

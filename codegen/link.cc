@@ -14,6 +14,7 @@
 #include "codegen/target.h"
 #include "support/diagnostic.h"
 #include "vm/cpu.h"
+#include "vm/error.h"
 #include "vm/output_file.h"
 
 LLD_HAS_DRIVER(elf)
@@ -66,7 +67,11 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   args.emplace_back("--threads=1");
   auto add_object = [&](const std::string& name, const std::vector<char>& object) {
     args.push_back(folder.file(name));
-    vm::write_file(args.back(), {object.data(), object.size()});
+    try {
+      vm::write_file(args.back(), {object.data(), object.size()});
+    } catch (const RuntimeError& error) {
+      fail({}, "{}; the environment variable TMPDIR names another place", error.what());
+    }
   };
   for (size_t i = 0; i < kernels.objects.size(); ++i) add_object(fmt::format("{:04}.o", i), kernels.objects[i]);
   // The linker needs a file, also for a graph that calls functions of the runtime only.
@@ -87,7 +92,10 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   std::lock_guard lock(mutex);
   constexpr lld::DriverDef kElf{lld::Gnu, &lld::elf::link};
   lld::Result result = lld::lldMain(pointers, messages, messages, {kElf});
-  if (result.retCode != 0) fail({}, "linking the kernels failed: {}", messages.str());
+  const bool is_full = messages.str().find("No space left") != std::string::npos;
+  if (result.retCode != 0)
+    fail({}, "linking the kernels failed: {}{}", messages.str(),
+         is_full ? "\n  note: the environment variable TMPDIR names another place for temporary files" : "");
   auto file = llvm::MemoryBuffer::getFile(output);
   if (!file) fail({}, "cannot read '{}': {}", output, file.getError().message());
   return {(*file)->getBufferStart(), (*file)->getBufferEnd()};

@@ -11,6 +11,7 @@
 #include "codegen/backend.h"
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "vm/cpu.h"
 
 namespace relaxc::codegen {
@@ -94,6 +95,9 @@ std::vector<LinkedObject> read_objects(const std::vector<std::string>& files) {
     auto buffer = llvm::MemoryBuffer::getFile(file);
     if (!buffer) refuse_file(file, llvm::errorCodeToError(buffer.getError()));
     if (is_bitcode(**buffer)) refuse_lto(file);
+    const auto content = content_of_file(file);
+    if (content && content->kind != ContentKind::kLibrary)
+      fail({}, "'{}' is not an object file or an archive that can be linked; it is {}", file, content->what);
     auto binary = llvm::object::createBinary(file);
     if (!binary) refuse_file(file, binary.takeError());
     if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(binary->getBinary())) {

@@ -271,8 +271,8 @@ std::vector<const KernelRule*> named_rules(const PassSettings& settings) {
   for (const Pass& pass : tables.passes()) names.push_back(pass.name);
   for (const KernelRule* rule : named_rules(settings)) names.push_back(rule->name);
   std::string near = nearest(name, names);
-  fail_usage({}, "unknown pass '{}'{}; there are: {}", name,
-             near.empty() ? "" : fmt::format("; did you mean '{}'?", near), joined(names));
+  fail_usage({}, "unknown pass '{}'; {}", name,
+             near.empty() ? "relaxc opt --list-passes lists them" : fmt::format("did you mean '{}'?", near));
 }
 
 // A pass that is named is taken; one that a pipeline holds, where its setting is on.

@@ -1,6 +1,7 @@
 #include "support/file_kind.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "support/diagnostic.h"
@@ -17,7 +18,7 @@ struct Signature {
   FileContent content;
 };
 
-constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again"};
+constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again", true};
 
 constexpr std::string_view kElf =
     "\x7f"
@@ -26,7 +27,7 @@ constexpr std::string_view kElf =
 constexpr Signature kSignatures[] = {
     {0,
      "version https://git-lfs",
-     {ContentKind::kForeign, "a pointer of Git LFS in place of the file", "run `git lfs pull`"}},
+     {ContentKind::kForeign, "a pointer of Git LFS in place of the file", "run `git lfs pull`", true}},
     {0,
      "\x80\x02",
      {ContentKind::kForeign, "a Python pickle, such as a PyTorch checkpoint",
@@ -39,7 +40,7 @@ constexpr Signature kSignatures[] = {
      "TFL3",
      {ContentKind::kForeign, "a TensorFlow Lite model", "convert it with `python -m tf2onnx.convert --tflite`"}},
     {0, "GGUF", {ContentKind::kForeign, "a GGUF file", "export the model that it was made from"}},
-    {0, "\x1f\x8b", {ContentKind::kForeign, "compressed with gzip", "unpack it first"}},
+    {0, "\x1f\x8b", {ContentKind::kForeign, "compressed with gzip", "unpack it first", true}},
     {0, "<!DOCTYPE", kPage},
     {0, "<!doctype", kPage},
     {0, "<html", kPage},
@@ -110,10 +111,21 @@ std::optional<FileContent> recognized_content(std::string_view bytes) {
   return std::nullopt;
 }
 
+std::optional<FileContent> content_of_file(const std::string& path) {
+  constexpr std::streamsize kHead = 1000;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;  // reading a pipe would take from it
+  std::string head(kHead, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), kHead);
+  head.resize(static_cast<size_t>(file.gcount()));
+  return recognized_content(head);
+}
+
 bool is_library_file(const std::string& path) {
-  std::string head(kElf.size(), '\0');
-  std::ifstream(path, std::ios::binary).read(head.data(), std::ssize(head));
-  return head == kElf || path.ends_with(".so");
+  const auto content = content_of_file(path);
+  const bool is_model = content && (content->kind == ContentKind::kModel || content->kind == ContentKind::kText);
+  return content && content->kind == ContentKind::kLibrary ? true : path.ends_with(".so") && !is_model;
 }
 
 std::string to_string(const FileContent& content) {
@@ -123,8 +135,7 @@ std::string to_string(const FileContent& content) {
 void expect_text(const std::string& path, std::string_view bytes, std::string_view expected) {
   const auto content = recognized_content(bytes);
   if (content && content->kind == ContentKind::kText) return;
-  const bool is_foreign = content && content->kind == ContentKind::kForeign;
-  if (is_foreign) fail(span_of_file(path), "expected {}; {}", expected, to_string(*content));
+  if (content && content->is_remedied) fail(span_of_file(path), "expected {}; {}", expected, to_string(*content));
   if (content) fail(span_of_file(path), "expected {}; it is {}", expected, content->what);
   if (bytes.find('\0') != std::string_view::npos) fail(span_of_file(path), "expected {}; it is not text", expected);
 }

@@ -17,11 +17,15 @@ enum class ContentKind {
 struct FileContent {
   ContentKind kind;
   std::string_view what;    // a noun: "an HTML page, as a failed download leaves it"
-  std::string_view remedy;  // where a model was expected, as text or as ONNX: "download it again"
+  std::string_view remedy;  // where a model was expected, as text or as ONNX: "export the model with ..."
+  bool is_remedied = false;  // whether the remedy leads to the file that was meant, of any kind: "download it again"
 };
 
 // Returns what the bytes are, the first thousand of which are enough; nullopt where no kind is recognized.
 std::optional<FileContent> recognized_content(std::string_view bytes);
+
+// Returns what the file holds; nullopt where that is not recognized, or the file cannot be read.
+std::optional<FileContent> content_of_file(const std::string& path);
 
 // Returns "it is an HTML page, as a failed download leaves it; download it again".
 std::string to_string(const FileContent& content);

@@ -4,8 +4,8 @@
 
 namespace relaxc {
 
-// Returns whether the file is a shared object, such as an artifact or a library of kernels, under whatever name; one
-// that cannot be read is told by its name.
+// Returns whether the file is a shared object, such as an artifact or a library of kernels, under any name. A file that
+// is neither that nor a model nor text is told by its name.
 bool is_library_file(const std::string& path);
 
 }  // namespace relaxc

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "codegen/text_file.h"
 #include "frontend/onnx/quantize_model.h"
 #include "frontend/onnx/reduce.h"
 #include "passes/precision.h"
@@ -46,9 +47,13 @@ void ResultErrors::add(const std::vector<NamedValue>& exact, const std::vector<N
   }
 }
 
-void ResultErrors::print(size_t num_samples) const {
-  for (const auto& [name, error] : errors_)
-    print_message("'{}' in {} {}: {}\n", printable(name), num_samples, num_samples == 1 ? "run" : "runs", error.text());
+std::string ResultErrors::text(size_t num_samples) const {
+  return joined(
+      errors_,
+      [&](const auto& row) {
+        return fmt::format("'{}' in {}: {}\n", printable(row.first), counted(num_samples, "run"), row.second.text());
+      },
+      "");
 }
 
 std::vector<std::pair<std::string, double>> ResultErrors::worst(size_t count) const {
@@ -68,7 +73,7 @@ void report_accuracy(const std::string& model, const CompilerOptions& compiler, 
     throw CLI::ValidationError("'" + model + "' is machine code; give the model that it was made from");
   std::string bytes;
   size_t num_outputs = SIZE_MAX;
-  if (model.ends_with(".onnx")) {
+  if (!is_text_file(split_text_path(model).file)) {
     bytes = read_model_case(model).model;
     num_outputs = outputs_of_onnx(bytes).size();
     bytes = with_outputs(bytes, values_of_products(bytes));
@@ -78,15 +83,18 @@ void report_accuracy(const std::string& model, const CompilerOptions& compiler, 
   RunningModel exact(model, bytes, exact_settings, threads), narrow(model, bytes, settings, threads);
   const std::vector<CalibrationSample> samples = make_samples(exact.inputs());
   ResultErrors outputs, layers;
-  for (const CalibrationSample& sample : samples) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const CalibrationSample& sample = samples[i];
+    progress_line().show(fmt::format("{} of {} samples run in float32 and in {}", i, samples.size(), name));
     std::vector<NamedValue> expected = exact.run(sample), actual = narrow.run(sample);
     const auto end = static_cast<std::ptrdiff_t>(std::min(expected.size(), num_outputs));
     layers.add({expected.begin() + end, expected.end()}, {actual.begin() + end, actual.end()});
     expected.resize(static_cast<size_t>(end));
     outputs.add(expected, actual);
   }
+  progress_line().end();
   print_message("error of --precision {} against fp32:\n", name);
-  outputs.print(samples.size());
+  print_message("{}", outputs.text(samples.size()));
   if (const auto worst = layers.worst(kLayersShown); !worst.empty())
     print_message("layers with the largest relative RMS errors: {}\n", joined(worst, [](const auto& layer) {
                     const std::string error =

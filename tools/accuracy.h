@@ -29,7 +29,8 @@ class ResultErrors {
  public:
   // Takes the results of a run; further ones of the second list are passed over.
   void add(const std::vector<NamedValue>& exact, const std::vector<NamedValue>& actual);
-  void print(size_t num_samples) const;
+  // Returns a line about each.
+  std::string text(size_t num_samples) const;
   // Returns the results with the greatest errors, the worst first.
   std::vector<std::pair<std::string, double>> worst(size_t count) const;
 

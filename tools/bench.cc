@@ -27,6 +27,7 @@ struct BenchOptions {
   TimingOptions timing;
   Closeness closeness;  // of the results of two versions
   int threads = 0;
+  int64_t memory_limit = 0;
   bool profile = false;
 };
 
@@ -41,7 +42,7 @@ std::string flags_to_compare(const BenchOptions& options) {
 }
 
 // Returns whether standard output is for people, and not for figures or a page.
-bool prints(const BenchOptions& options) { return options.json != "-" && options.html != "-"; }
+bool prints(const BenchOptions& options) { return options.json != "-" && options.html != "-" && options.trace != "-"; }
 
 Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> pool, const std::string& function) {
   Program program = compiled.load();
@@ -82,10 +83,9 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   double compile_s = (now_ms() - start) / 1000;
   progress_line().end();
   const vm::Function& function = program.function(settings.function);
-  Measured session{{}, Session(program, {.pool = pool}), function.name};
+  Measured session{{}, Session(program, {.pool = pool, .memory_limit = options.memory_limit}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
-  const double cold_ms = session.run(inputs);
-  for (int i = 1; i < options.timing.warmup; ++i) session.run(inputs);
+  const double cold_ms = first_runs(options.timing, [&] { return session.run(inputs); });
   return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s,
           cold_ms,  loaded.was_cached,   std::move(program)};
 }
@@ -143,6 +143,7 @@ std::string form_of(const NamedValue& result) {
 void check_other(const std::string& file, const Program& program, Started& it) {
   const vm::Function& function = it.program.function(it.session.function);
   std::vector<NamedValue> results, others;
+  progress_line().show(printable(fmt::format("a run of {} on the inputs of the model", file), std::string::npos));
   try {
     const vm::Function& other = program.function(it.settings.function);
     check_order(file, other.inputs, function.inputs);
@@ -165,7 +166,7 @@ InTurn compare_with_other(const BenchOptions& options, Started& it, const Progra
                           const std::shared_ptr<vm::TaskPool>& pool) {
   const vm::Function& function = program.function(it.settings.function);
   Measured other{{}, Session(program, {.pool = pool}), function.name};
-  for (int i = 0; i < options.timing.warmup; ++i) other.run(it.inputs);
+  first_runs(options.timing, [&] { return other.run(it.inputs); }, options.other);
   InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
   compare_results(it.session, other, it.inputs, function.outputs, options.closeness, result);
   const char* same_flags = is_library_file(options.other) ? "" : " (compiled with the same flags)";
@@ -185,7 +186,7 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
     return std::nullopt;
   }
   with.session.programs = with.compiled->kernels();
-  for (int i = 0; i < options.timing.warmup; ++i) without->run(with.inputs);
+  first_runs(options.timing, [&] { return without->run(with.inputs); }, "the model without the flags");
   InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
   const vm::Function& function = with.program.function(with.session.function);
   compare_results(with.session, *without, with.inputs, function.outputs, options.closeness, result);
@@ -197,10 +198,15 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
 Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
   auto watched = std::make_shared<WatchedPool>(pool);
   Session session(it.program, {.pool = watched});
+  progress_line().show("first profiled run");
   session.run_values(it.inputs, it.session.function);
   Profile profile(machine_limits(pool), watched);
   session.set_profiler(&profile);
-  for (int i = 0; i < kProfiledRuns; ++i) session.run_values(it.inputs, it.session.function);
+  for (int i = 0; i < kProfiledRuns; ++i) {
+    progress_line().show(fmt::format("{} of {} profiled runs", i, kProfiledRuns));
+    session.run_values(it.inputs, it.session.function);
+  }
+  progress_line().end();
   return profile;
 }
 
@@ -261,6 +267,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   options->inputs.add_fix_dims(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
+  add_memory_limit(*command, options->memory_limit);
   options->timing.add_to(*command);
   command->add_option("--compare", options->other,
                       "another file (.so, .onnx, .py) that is run in turn, with the same inputs");

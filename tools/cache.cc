@@ -1,10 +1,14 @@
 // relaxc cache, and the flags of commands that use the cache of artifacts.
 #include <sys/statvfs.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "codegen/target.h"
+#include "support/library_file.h"
 #include "tools/tool.h"
+#include "vm/cpu.h"
 
 namespace relaxc::tools {
 
@@ -51,6 +55,9 @@ int clear(const CacheOptions& options) {
 }
 
 void check(const CacheOptions& options) {
+  const char* stated = std::getenv("RELAXC_CACHE");
+  if (options.folder.empty() && stated != nullptr && *stated == '\0')
+    throw CLI::ValidationError("the cache is off, as RELAXC_CACHE is empty; name its folder, --cache DIR");
   if (options.folder.empty())
     throw CLI::ValidationError("there is no cache: neither RELAXC_CACHE nor HOME is set; name its folder, --cache DIR");
 }
@@ -96,6 +103,14 @@ ArtifactCache CacheOptions::get(const CompilerOptions& compiler, const std::stri
 
 CachedProgram CacheOptions::load(const std::string& model, const CompileSettings& settings,
                                  const CompilerOptions& compiler) const {
+  if (!settings.interpret && !is_library_file(model)) {  // before all is compiled for nothing
+    const std::string architecture = codegen::architecture(codegen::parse_target(settings.target));
+    if (architecture != vm::host_architecture())
+      throw CLI::ValidationError(
+          fmt::format("--target {}: code for {} does not run on this machine, which is {}; relaxc compile makes an "
+                      "artifact for the other one",
+                      settings.target, architecture, vm::host_architecture()));
+  }
   CachedProgram loaded = load_cached(model, settings, get(compiler, model));
   if (!loaded.why_compiled.empty()) print_detail("{} was compiled, because {}\n", model, loaded.why_compiled);
   if (loaded.was_cached) {

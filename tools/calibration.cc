@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "support/diagnostic.h"
+#include "support/file_kind.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -51,6 +52,7 @@ class SampleReader {
   std::vector<CalibrationSample> read(const std::string& path) const {
     if (fs::is_directory(path)) return read_folder(path);
     if (!fs::exists(path)) fail({}, "{} '{}': there is no such file or folder", flag_, path);
+    check_kind(path);
     try {
       return read_file(path);
     } catch (const CompileError& error) {
@@ -61,6 +63,13 @@ class SampleReader {
   }
 
  private:
+  void check_kind(const std::string& path) const {
+    const auto content = content_of_file(path);
+    if (content && content->kind != ContentKind::kArray && !is_picture(path))
+      fail({}, "{} '{}': expected samples (.npz, .npy, an image or a folder of them); it is {}", flag_, path,
+           content->what);
+  }
+
   std::vector<CalibrationSample> read_file(const std::string& path) const {
     if (path.ends_with(".npy") && inputs_.size() == 1) return read_rows(path);
     InputOptions flags = flags_;
@@ -138,7 +147,7 @@ void CalibrationOptions::add_to(CLI::App& app) {
   app.add_option("--random", random, "calibrate with that many random samples, in the sizes of --dim")
       ->check(whole_number_in(1, kMostRandom));
   app.add_option("--percentile", percentile, "the percentage of elements that a range holds in each run")
-      ->check(CLI::Range(50.0, 100.0))
+      ->check(number_in(50, 100))
       ->capture_default_str();
 }
 

@@ -41,7 +41,8 @@ class ProfiledModel {
         watched_pool_(std::make_shared<WatchedPool>(pool)),
         watched_(loaded_.program, {.pool = watched_pool_}),
         profile_(limits, watched_pool_) {
-    cold_ms_ = time_of_run();
+    cold_ms_ = first_runs(command.timing, [&] { return time_of_run(); }, file);
+    progress_line().show(printable("first profiled run of " + file, std::string::npos));
     watched_.run_values(inputs_, function_);
     watched_pool_->take();  // the first run does not count
     watched_.set_profiler(&profile_);
@@ -89,11 +90,17 @@ ProfilePair profiled_in_turn(const CompareCommand& command) {
   const MachineLimits limits = machine_limits(pool);
   ProfiledModel a(command.a, command, pool, limits), b(command.b, command, pool, limits);
   progress_line().end();
-  for (int i = 0; i < command.timing.warmup; ++i) a.time_of_run(), b.time_of_run();
   const double begin = now_ms();
   auto is_left = [&](int i) { return i < 3 || now_ms() - begin < command.timing.seconds * 1000; };
-  for (int i = 0; i < command.timing.runs && is_left(i); ++i) a.time(), b.time();
-  for (int i = 0; i < kRunsInTurn; ++i) a.profile(), b.profile();
+  for (int i = 0; i < command.timing.runs && is_left(i); ++i) {
+    progress_line().show(fmt::format("{} of at most {} pairs of runs", i, command.timing.runs));
+    a.time(), b.time();
+  }
+  for (int i = 0; i < kRunsInTurn; ++i) {
+    progress_line().show(fmt::format("{} of {} profiled pairs of runs", i, kRunsInTurn));
+    a.profile(), b.profile();
+  }
+  progress_line().end();
   std::vector<double> ratios;
   for (size_t i = 0; i < a.times().size(); ++i) ratios.push_back(b.times()[i] / a.times()[i]);
   ProfilePair pair = pair_of(read_profile(command.a, a.figures()), read_profile(command.b, b.figures()));

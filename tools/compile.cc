@@ -1,4 +1,6 @@
 // relaxc compile: compiles to an artifact, or to the text of any level.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -227,7 +229,9 @@ void check_constants_file(const CompileCommand& options, const std::vector<Emitt
   const auto modules =
       std::ranges::count_if(levels, [](const Emitted& one) { return one.level == "graph" || one.level == "tir"; });
   if (!options.constants.file.empty() && modules != 1)
-    throw CLI::ValidationError("--constants takes those of one module: --emit=graph or --emit=tir");
+    throw CLI::ValidationError(
+        "--constants is one file, for the constants of one module: --emit=graph and --emit=tir have different ones, so "
+        "give it with one of these, and the other one in a run of its own");
 }
 
 int run(CompileCommand options) {
@@ -254,7 +258,9 @@ int run(CompileCommand options) {
   if (!levels.empty() && options.output.empty()) return kRight;
   if (options.output.empty() && options.checked.has_samples()) return kRight;
   if (options.output.empty()) throw CLI::ValidationError("give -o FILE.so, or --emit=LEVEL to print");
-  if (options.output == "-") throw CLI::ValidationError("an artifact is a file: give -o FILE.so; -o - is for --emit");
+  if (options.output == "-" && isatty(STDOUT_FILENO) == 1)
+    throw CLI::ValidationError("an artifact is not for a terminal: give -o FILE.so, or let a pipe or file take it");
+  if (options.output == "-") options.output = "/dev/stdout";
   settings.store = kernels_in(options.cache.get(options.compiler, options.model));
   CompiledModule compiled = compile_file(options.model, settings);
   compiled.write(options.output);

@@ -13,6 +13,7 @@
 #include "tools/progress_line.h"
 #include "tools/reference_values.h"
 #include "tools/reproducer.h"
+#include "tools/run_progress.h"
 
 namespace relaxc::tools {
 
@@ -38,13 +39,16 @@ class Microscope {
 
   int run() {
     run_machine_code();
+    if (!reference_.empty()) reference_.check_names(infos_, names_of_values());
     const std::string difference = compare_results();
     bool is_wrong = find_not_finite();
     // A reference may have values of nodes and not the results.
     if (difference.empty() && !is_stated_) is_wrong = find_node() || is_wrong;
     if (difference.empty() && !is_wrong) {
-      print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n", reference_name(),
-                    results_.size(), options_.closeness.rtol, options_.closeness.atol);
+      print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n",
+                    is_stated_ ? "the reference" : "the operators in the interpreter", results_.size(),
+                    options_.closeness.rtol, options_.closeness.atol);
+      if (!reference_.empty()) print_message("{}\n", text_of_compared());
       return kRight;
     }
     if (difference.empty()) return finish();
@@ -59,8 +63,21 @@ class Microscope {
     return reference_.empty() ? "the operators in the interpreter" : "the reference";
   }
   int finish() {
+    if (!reference_.empty()) out_.say("{}", text_of_compared());
     out_.write();
     return kWrong;
+  }
+
+  // Says how many values of the reference were looked at.
+  std::string text_of_compared() const {
+    return fmt::format("compared with the reference: {} of {}, and {} within the model", num_stated_,
+                       counted(results_.size(), "result"), counted(compared_.size(), "value"));
+  }
+  // Returns the names by which a reference may have values: those of results and of nodes.
+  std::vector<std::string> names_of_values() const {
+    std::vector<std::string> names = map_each(results_, [](const NamedValue& result) { return result.name; });
+    for (const OnnxGraphNode& node : plain_.nodes()) names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+    return names;
   }
 
   // ---- Runs
@@ -84,12 +101,34 @@ class Microscope {
   // Fills in what is expected, and returns how the results of machine code differ from it.
   std::string compare_results() {
     std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_);
-    is_stated_ = std::ranges::all_of(stated, [](const auto& value) { return value.has_value(); });
+    num_stated_ = std::ranges::count_if(stated, [](const auto& value) { return value.has_value(); });
+    is_stated_ = num_stated_ == std::ssize(results_) && !results_.empty();
+    const bool are_drawn = reference_.draws(infos_, options_.inputs);
     for (size_t i = 0; i < results_.size(); ++i) {
-      has_unexpected_nan_ |= has_nan(results_[i].value) && !(stated[i] && has_nan(*stated[i]));
+      if (stated[i]) check_shape(results_[i].name, *stated[i], results_[i].value);
       expected_.push_back(stated[i] ? *stated[i] : plain_.result(results_[i], i));
+      if (!has_nan(results_[i].value) || (stated[i] && has_nan(*stated[i]))) continue;
+      const bool is_of_chance = are_drawn && has_nan(expected_[i]) && plain_.constants_with_nan(*module_).empty();
+      has_unexpected_nan_ |= !is_of_chance;
+      if (is_of_chance && !options_.nan)
+        print_note(
+            "note: result '{}' has a NaN for these random inputs, in the interpreter as well; --nan names the operator, "
+            "and --input gives other inputs\n",
+            printable(results_[i].name));
     }
     return difference_from_expected(results_);
+  }
+  // Refuses a value that cannot be one of this run. A shape that machine code alone has is a fault to be found.
+  void check_shape(const std::string& name, const vm::Value& stated, const vm::Value& actual) {
+    auto shape_differs = [&](const vm::Value& value) {
+      const Tensor *expected = stated.get_if<Tensor>(), *tensor = value.get_if<Tensor>();
+      return expected && tensor && expected->shape() != tensor->shape();
+    };
+    if (!shape_differs(actual)) return;
+    const vm::Value* plain = plain_.find(name);
+    if (plain && !shape_differs(*plain)) return;
+    fail({}, "--reference: '{}' is {}, and the model computes {}; expected the values of one run on these inputs",
+         printable(name), describe(stated), describe(actual));
   }
   std::string difference_from_expected(const std::vector<NamedValue>& results) const {
     if (results.size() != expected_.size())
@@ -229,6 +268,8 @@ class Microscope {
       const Tensor* expected = find_value(reference_.named, name);
       const vm::Value* actual = plain_.find(name);
       if (!expected || !actual) continue;
+      check_shape(name, *expected, *actual);
+      compared_.insert(name);
       std::string difference = compare_closely(name, *actual, *expected, options_.closeness);
       if (!difference.empty()) return difference;
     }
@@ -242,9 +283,10 @@ class Microscope {
       out_.say("first node whose values part: {}", node_of(*parting));
       out_.say("kernel: {}: {}", parting->kernel, parting->difference);
     }
+    int num_runs = 0;
     auto check = [&](const Program& program) {
       const vm::Function& function = program.function(function_);
-      const vm::Value result = Session(program, {.threads = 1}).run_values(inputs_, function.name);
+      const vm::Value result = run_in_search(program, inputs_, function, ++num_runs);
       return difference_from_expected(flat_results(result, function.outputs));
     };
     const PassContext context = pass_context(settings_);
@@ -350,12 +392,14 @@ class Microscope {
   std::vector<vm::Value> inputs_, expected_;
   ObservedRun machine_;
   std::vector<NamedValue> results_;
+  std::ptrdiff_t num_stated_ = 0;    // results of which the reference has a value
+  std::set<std::string> compared_;   // values of nodes, by name
   bool is_stated_ = false;           // all that is expected comes from the reference
   bool has_unexpected_nan_ = false;  // a result of machine code has a NaN, and not the reference
 };
 
 int debug(const DebugOptions& options) {
-  if (is_library_file(options.model) && names_file("", options.model))
+  if (is_library_file(options.model))
     throw CLI::ValidationError("debug takes a model or a text; '" + options.model + "' is machine code");
   std::vector<std::string> paths = options.reference;
   if (options.against != "interpreter") paths.push_back(options.against);
@@ -364,7 +408,15 @@ int debug(const DebugOptions& options) {
   InputOptions inputs = with_buffer_names(options.inputs, options.model);
   DebugOptions with_names = options;
   with_names.inputs = inputs;
-  auto work = [&](const CompileSettings& of_run) { return Microscope(with_names, of_run, reference).run(); };
+  auto work = [&](const CompileSettings& of_run) {
+    try {
+      return Microscope(with_names, of_run, reference).run();
+    } catch (const RuntimeError&) {
+      if (inputs.named.empty() && inputs.positional.empty() && reference.empty())
+        print_note("note: the inputs are random; --input and --reference give those that the model is made for\n");
+      throw;
+    }
+  };
   return for_given_shapes(options.model, settings, inputs, reference.has_inputs ? reference.folder : "", work);
 }
 

@@ -13,6 +13,7 @@
 #include "support/whole_number.h"
 #include "tools/console.h"
 #include "tools/decoder.h"
+#include "tools/progress_line.h"
 #include "tools/timing.h"
 
 namespace relaxc::tools {
@@ -52,6 +53,7 @@ void GenerationOptions::add_to(CLI::App& app) {
   app.add_option("--input", inputs.named,
                  "NAME=FILE or NAME=VALUE, an input that stays the same, such as an encoder's");
   add_threads(app, threads);
+  add_memory_limit(app, memory_limit);
 }
 
 namespace {
@@ -126,8 +128,8 @@ std::vector<int64_t> stops_of(const GenerationOptions& options, const std::optio
     const int64_t* named = vocabulary ? vocabulary->find(text) : nullptr;
     const std::optional<int64_t> number = named ? *named : whole_number(text);
     if (!number)
-      fail({}, "--stop: '{}' is not a token: expected a number{}", printable(text),
-           vocabulary ? " or a text of the vocabulary" : "; texts need --vocabulary");
+      throw CLI::ValidationError(fmt::format("--stop: '{}' is not a token: expected a number{}", printable(text),
+                                             vocabulary ? " or a text of the vocabulary" : "; texts need --vocabulary"));
     return *number;
   });
 }
@@ -180,6 +182,7 @@ class Generator {
 
   void run(std::span<const std::vector<int64_t>> prompts, Counts& counts) {
     texts_.assign(prompts.size(), {Sampler(options_.sampler)});
+    progress_line().show("reading the prompt");
     const double start = now_ms();
     std::vector<std::vector<double>> logits = decoder_.append(prompts);
     const double begin_of_steps = now_ms();
@@ -187,13 +190,11 @@ class Generator {
       if (vocabulary_) std::ranges::for_each(prompts[i], [&](int64_t token) { texts_[i].add(token, vocabulary_); });
       counts.read += std::ssize(prompts[i]);
     }
-    for (int64_t i = 0; i < options_.count; ++i) {
-      const std::vector<std::vector<int64_t>> chosen = next_tokens(logits);
-      print_single();
-      const auto going = std::ranges::count(texts_, false, &ContinuedText::has_ended);
-      if (going == 0 || i + 1 == options_.count) break;
-      logits = decoder_.append(chosen);
-      counts.made += going;
+    try {
+      counts.made += continue_texts(std::move(logits));
+    } catch (...) {
+      if (texts_.size() == 1) print_text("\n");  // behind the tokens
+      throw;
     }
     counts.ms_of_prompts += begin_of_steps - start;
     counts.ms_of_steps += now_ms() - begin_of_steps;
@@ -202,6 +203,20 @@ class Generator {
   }
 
  private:
+  // Returns how many tokens were made by runs.
+  int64_t continue_texts(std::vector<std::vector<double>> logits) {
+    int64_t made = 0;
+    for (int64_t i = 0; i < options_.count; ++i) {
+      const std::vector<std::vector<int64_t>> chosen = next_tokens(logits);
+      print_single();
+      const auto going = std::ranges::count(texts_, false, &ContinuedText::has_ended);
+      if (going == 0 || i + 1 == options_.count) break;
+      if (texts_.size() > 1) progress_line().show(fmt::format("{} of {} tokens of each text", i + 1, options_.count));
+      logits = decoder_.append(chosen);
+      made += going;
+    }
+    return made;
+  }
   // Returns the next token of each text that goes on.
   std::vector<std::vector<int64_t>> next_tokens(const std::vector<std::vector<double>>& logits) {
     std::vector<std::vector<int64_t>> result(texts_.size());
@@ -247,7 +262,7 @@ void generate(const Program& program, const vm::Function& function, const Genera
   const std::vector<int64_t> stops = stops_of(options, vocabulary);
   const DecoderRoles roles = decoder_roles(program, function, named_caches(options));
   const std::vector<vm::Value> others = constant_inputs(function, roles, options);
-  Session session(program, {.threads = options.threads});
+  Session session(program, {.threads = options.threads, .memory_limit = options.memory_limit});
   const Decoder empty(session, function, roles, others);
   auto expect_all_in_range = [&](const std::vector<int64_t>& tokens) {
     for (int64_t token : tokens) expect_in_range(token, empty.vocabulary_size());

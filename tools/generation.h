@@ -20,6 +20,7 @@ struct GenerationOptions {
   std::vector<std::string> stops, caches;
   InputOptions inputs;  // of an encoder
   int threads = 0;
+  int64_t memory_limit = 0;  // of SessionOptions
   // Reads a vocabulary in JSON, where the program can.
   std::function<Vocabulary(const std::string& path)> read_json = nullptr;
   void add_to(CLI::App& app);

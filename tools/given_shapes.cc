@@ -2,13 +2,14 @@
 
 #include <set>
 
+#include "codegen/text_file.h"
 #include "frontend/onnx/summary.h"
 #include "support/library_file.h"
 
 namespace relaxc::tools {
 
 static bool is_onnx(const std::string& model) {
-  return !is_library_file(model) && !is_text_path(split_text_path(model).file);
+  return !is_library_file(model) && !is_text_file(split_text_path(model).file);
 }
 
 CompileSettings with_given_defaults(const std::string& model, const CompileSettings& settings,

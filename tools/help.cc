@@ -44,6 +44,9 @@ std::string unknown_flag(const CLI::App& app, const std::string& text) {
   for (const CLI::Option* option : app.get_options(nullptr)) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
+  if (std::ranges::count(known, flag) > 0)  // it was given before the command
+    return fmt::format("error: {} has no flag '{}'; it is one of {}: give it behind the command\n",
+                       full_name(*app.get_parent()), flag, full_name(app));
   return fmt::format("error: {} has no flag '{}'{}\n  note: {} --help lists its flags\n", full_name(app), flag,
                      flag.starts_with("--") ? suggestion(flag, known) : "", full_name(app));
 }
@@ -75,6 +78,14 @@ void add_help(CLI::App& app) {
   });
 }
 
+// Returns what CLI11 says of the number of values in whole words.
+static std::string in_words(const std::string& what) {
+  const std::string flag = what.substr(0, what.find(": "));
+  if (what.ends_with(" missing")) return flag + " needs a value";  // "--output: 1 required TEXT missing"
+  if (what.find(": At Most 1 required") != std::string::npos) return flag + " is given more than once";
+  return what;
+}
+
 // Returns what is wrong with the command line, and the nearest command or flag that it may mean.
 static std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = given_command(app);
@@ -88,9 +99,7 @@ static std::string usage_error(const CLI::App& app, const CLI::ParseError& error
       is(CLI::ExitCodes::ExtrasError) || (is(CLI::ExitCodes::RequiredError) && has_unknown_flag);
   if (!is_about_extras || extras.empty()) {
     if (what.starts_with("error: ")) return what;
-    const bool lacks_value = what.ends_with(" missing");  // "--output: 1 required TEXT missing"
-    return fmt::format("error: {}\n  note: {} --help lists its flags\n",
-                       lacks_value ? what.substr(0, what.find(": ")) + " needs a value" : what, full_name(command));
+    return fmt::format("error: {}\n  note: {} --help lists its flags\n", in_words(what), full_name(command));
   }
   // The flags behind an unknown command are unknown, too.
   const bool has_commands = !command_names(command).empty(), is_word = !extras.front().starts_with('-');

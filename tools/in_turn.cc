@@ -174,6 +174,7 @@ double Measured::run(const std::vector<vm::Value>& inputs) {
 
 void compare_results(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
                      const std::vector<vm::ValueInfo>& outputs, const Closeness& closeness, InTurn& result) {
+  progress_line().show("comparing the results");
   const auto actual = flat_results(first.session.run_values(inputs, first.function), outputs);
   const auto expected = flat_results(second.session.run_values(inputs, second.function), outputs);
   if (actual.size() != expected.size())
@@ -228,6 +229,7 @@ InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::
   constexpr size_t kProfiledRuns = 21;
   begin = now_ms();
   for (size_t i = 0; i < kProfiledRuns && goes_on(i); ++i) {
+    progress_line().show(fmt::format("{} of at most {} profiled pairs of runs", i, kProfiledRuns));
     pair(i);
     with_kernels.end_run(), without_kernels.end_run();
   }

@@ -114,6 +114,15 @@ CLI::Validator number_from(double least) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator number_in(double least, double most) {
+  auto check = [=](std::string& text) -> std::string {
+    double number = 0;
+    if (CLI::detail::lexical_cast(text, number) && number >= least && number <= most) return "";  // not NaN
+    return fmt::format("'{}': expected a number from {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator finite_number() {
   auto check = [](std::string& text) -> std::string {
     double number = 0;
@@ -163,6 +172,11 @@ void add_threads(CLI::App& app, int& threads) {
       ->check(whole_number_in(0, vm::kMostThreads));
 }
 
+void add_memory_limit(CLI::App& app, int64_t& bytes) {
+  app.add_option("--memory-limit", bytes, "bytes that a run may use at once (0: twice the machine's memory)")
+      ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()));
+}
+
 void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what) {
   app.add_option("--rtol", rtol, what + "allowed relative error")->check(number_from(0))->capture_default_str();
   app.add_option("--atol", atol, what + "allowed absolute error")->check(number_from(0))->capture_default_str();
@@ -175,7 +189,9 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
       return whole_number(value).has_value();
     });
     std::optional<int64_t> value = whole_number(number);
-    if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
+    if (!value)
+      throw CLI::ValidationError(fmt::format("'{}': a dim is a whole number from 0 to {}", text,
+                                             std::numeric_limits<int64_t>::max()));
     auto [known, is_new] = result.emplace(name, *value);
     if (!is_new && known->second != *value)
       throw CLI::ValidationError(fmt::format("'{}': the dim is {} already", text, known->second));
@@ -235,7 +251,8 @@ static void check_sizes(const std::map<std::string, int64_t>& dims, const std::v
 void InputOptions::add_to(CLI::App& app) {
   app.add_option(
       "--input", named,
-      "[NAME=]FILE (.npy, .pb, an image), FILE.npz, or NAME=VALUE: 3, [1, n], _ for random (docs/relaxc.md)");
+      fmt::format("[NAME=]FILE (.npy,{} an image), FILE.npz, or NAME=VALUE: 3, [1, n], _ for random (docs/relaxc.md)",
+                  readers.tensor_pb ? " .pb," : ""));
   app.add_option("--dim", dims, "NAME=VALUE, the size of a symbolic dim in the inputs that are not given");
   app.add_option("--seed", seed, "the seed of random inputs")
       ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()))
@@ -243,13 +260,19 @@ void InputOptions::add_to(CLI::App& app) {
 }
 
 void InputOptions::add_picture(CLI::App& app) {
+  auto is_not_zero = [](std::string& text) -> std::string {
+    double number = 0;
+    const bool is_zero = CLI::detail::lexical_cast(text, number) && number == 0;
+    return is_zero ? fmt::format("'{}': expected another number than 0, which would make all pixels equal", text) : "";
+  };
   app.add_option("--mean", picture.mean, "subtracted from the pixels of images (0 to 255): one number, or R,G,B")
       ->delimiter(',')
       ->check(finite_number());
   app.add_option("--scale", picture.scale,
                  "by which the difference is multiplied (1/255 for floats): one number, or R,G,B")
       ->delimiter(',')
-      ->check(finite_number());
+      ->check(finite_number())
+      ->check(CLI::Validator(is_not_zero, ""));
 }
 
 void InputOptions::add_fix_dims(CLI::App& app) {

@@ -35,6 +35,7 @@ CLI::Validator whole_number_in(int64_t least, int64_t most);
 CLI::Validator number_from(double least);
 // Accepts any number but infinities and NaN.
 CLI::Validator finite_number();
+CLI::Validator number_in(double least, double most);
 // Accepts one of these texts. Completions offer them (choices_of).
 CLI::Validator one_of(const std::vector<std::string>& choices);
 // Accepts any text. Completions offer these examples (examples_of).
@@ -45,6 +46,8 @@ std::vector<std::string> examples_of(const CLI::Option& option);
 constexpr int64_t kMostRuns = 1'000'000'000;
 // Adds --threads.
 void add_threads(CLI::App& app, int& threads);
+// Adds --memory-limit, as which SessionOptions take it.
+void add_memory_limit(CLI::App& app, int64_t& bytes);
 // Adds --rtol and --atol, whose values are the defaults; `what` stands before their descriptions.
 void add_tolerances(CLI::App& app, double& rtol, double& atol, const std::string& what = "");
 

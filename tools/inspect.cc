@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "codegen/text_file.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/summary.h"
 #include "ir/kernel_call.h"
@@ -155,6 +156,12 @@ std::string remedy_for(const Diagnostic& diagnostic) {
   return fmt::format("\n  note: a kernel can be given for it: --kernels FILE with @S.implements(\"{}\")", type);
 }
 
+bool is_about_dims(const CompileError& error, const std::map<std::string, int64_t>& dims) {
+  return std::ranges::any_of(dims, [&](const auto& dim) {
+    return std::string_view(error.what()).find(fmt::format("no symbolic dim '{}'", dim.first)) != std::string::npos;
+  });
+}
+
 Report report_of_model(const InspectCommand& command, bool is_text) {
   CompileSettings settings = command.compiler.get(command.file);
   ImportOptions options;
@@ -176,6 +183,7 @@ Report report_of_model(const InspectCommand& command, bool is_text) {
     if (is_text) add_operators(report, module, tables_of(settings).ops());
     add_kernels(report, std::move(module), settings, unconverted);
   } catch (const CompileError& error) {
+    if (is_about_dims(error, settings.dims)) throw;  // a mistake of the command line, not of the model
     std::ranges::for_each(error.diagnostics(), add_problem);
   }
   report.set("kind", is_text ? "text" : "ONNX model");
@@ -187,11 +195,12 @@ Report report_of_model(const InspectCommand& command, bool is_text) {
 
 int run(const InspectCommand& command) {
   const std::string& file = command.file;
-  bool is_text = is_text_path(split_text_path(file).file);
+  bool is_text = is_text_file(split_text_path(file).file);
   const bool is_artifact = is_library_file(file);
   if (is_artifact && !command.compiler.fixed_dims.empty())
     fail({}, "--dim is for models: an artifact is described for all dims; 'relaxc bench {} --dim {}' measures a run",
          printable(file), printable(command.compiler.fixed_dims.front()));
+  if (is_artifact) check_settings_of_artifact(file, command.compiler.get(file));
   Report report = is_artifact ? report_of_artifact(file) : report_of_model(command, is_text);
   command.json ? print_text(report.json() + "\n") : print_message("{}", report.text());
   // A text with mistakes is wrong; a model with operators that are not supported may be right.

@@ -18,6 +18,7 @@
 #include "tir/schedule/schedule.h"
 #include "tir/tile_forms.h"
 #include "tools/in_turn.h"
+#include "tools/progress_line.h"
 
 namespace relaxc::tools {
 
@@ -257,6 +258,7 @@ size_t MachineLimits::level_of(double bytes) const {
 }
 
 MachineLimits machine_limits(const std::shared_ptr<vm::TaskPool>& pool) {
+  progress_line().show("measuring the limits of the machine");
   const Meter meter(pool);
   MachineLimits limits{meter.operations_per_s(), meter.levels()};
   std::vector<double*> figures;

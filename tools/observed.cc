@@ -8,7 +8,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/analysis/buffer_uses.h"
-#include "tools/interpreter_progress.h"
+#include "tools/run_progress.h"
 
 namespace relaxc::tools {
 
@@ -192,10 +192,8 @@ ObservedRun observe(const Program& program, const IRModule& module, const std::v
                     const std::string& function, const ObserveOptions& options) {
   Observer observer(module, options.kernel);
   Session session(program, {.threads = 1});
-  session.set_profiler(&observer);
-  std::optional<InterpreterProgress> progress;
-  if (!options.interpreted.empty())
-    session.set_profiler(&progress.emplace(program, program.function(function), options.interpreted, &observer));
+  RunProgress progress(program, program.function(function), options.pieces, &observer);
+  session.set_profiler(&progress);
   observer.run.result = session.run_values(inputs, function);
   return std::move(observer.run);
 }

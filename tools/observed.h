@@ -28,8 +28,8 @@ struct ObservedRun {
 };
 
 struct ObserveOptions {
-  std::string kernel = {};       // of which all tensors are copied, and of no others; "": what each kernel writes
-  std::string interpreted = {};  // what the pieces of a run in the interpreter are called, to show its progress
+  std::string kernel = {};             // of which all tensors are copied, and of no others; "": what each kernel writes
+  std::string pieces = "kernels run";  // what the progress of the run counts
 };
 // Runs the function and copies tensors of its kernels. `module` has the programs that these were made from.
 ObservedRun observe(const Program& program, const IRModule& module, const std::vector<vm::Value>& inputs,

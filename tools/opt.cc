@@ -1,6 +1,7 @@
 // relaxc opt: runs passes on a module and prints the result, finds a pass that is wrong, or lists tables.
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 
 #include "codegen/bisect.h"
@@ -15,6 +16,7 @@
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/script.h"
+#include "tools/run_progress.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -139,28 +141,46 @@ std::vector<vm::Value> values_of(const std::vector<NamedValue>& results) {
 
 int bisect(const OptOptions& options, const CompileSettings& settings) {
   std::vector<vm::Value> inputs, expected;
+  int num_runs = 0;
+  // What is wrong with the inputs or the reference is no difference of results, as which find_culprit() takes errors.
+  std::exception_ptr unusable;
+  auto keeping_error = [&](const std::function<void()>& read) {
+    try {
+      read();
+    } catch (...) {
+      unusable = std::current_exception();
+      throw;
+    }
+  };
   // Compares the runs of one program after the other with reference results: those of the first program, the module as
   // it was read, in the interpreter, or the files of a folder.
   auto difference = [&](const Program& program) -> std::string {
     bool is_first = inputs.empty() && expected.empty(), has_files = !options.reference.empty();
     const vm::Function& function = program.function(settings.function);
-    if (is_first) {
-      inputs = has_files ? read_inputs(options.reference, function.inputs)
-                         : with_buffer_names(options.inputs, options.model).make(function.inputs);
-      if (has_files) options.inputs.check(function.inputs, inputs);
-    }
-    vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);
+    if (is_first)
+      keeping_error([&] {
+        inputs = has_files ? read_inputs(options.reference, function.inputs)
+                           : with_buffer_names(options.inputs, options.model).make(function.inputs);
+        if (has_files) options.inputs.check(function.inputs, inputs);
+      });
+    const vm::Value result = run_in_search(program, inputs, function, ++num_runs);
     std::vector<NamedValue> results = flat_results(result, function.outputs);
-    if (is_first) expected = has_files ? read_outputs(options.reference, results) : values_of(results);
+    if (is_first)
+      keeping_error([&] { expected = has_files ? read_outputs(options.reference, results) : values_of(results); });
     if (results.size() != expected.size())
       return fmt::format("{} results, expected {}", results.size(), expected.size());
     std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
     return wrong.empty() ? "" : wrong.front();
   };
   PassContext context = pass_context(settings);
-  std::optional<Culprit> culprit =
-      find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings,
-                   difference, [](const std::string& line) { print_note("{}\n", line); });
+  std::optional<Culprit> culprit;
+  try {
+    culprit = find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings,
+                           difference, [](const std::string& line) { print_note("{}\n", line); });
+  } catch (const CompileError&) {
+    if (unusable) std::rethrow_exception(unusable);
+    throw;
+  }
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;

@@ -1,5 +1,6 @@
 #include "tools/plain_model.h"
 
+#include "codegen/text_file.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
@@ -20,7 +21,7 @@ void PlainModel::set_inputs(const std::string& function, const std::vector<vm::V
   function_ = function;
   inputs_ = inputs;
   for (size_t i = 0; i < infos.size(); ++i) named_inputs_.emplace(infos[i].name, inputs[i]);
-  if (is_text_path(split_text_path(path_).file)) return;
+  if (is_text_file(split_text_path(path_).file)) return;
   try {
     case_ = read_model_case(path_);
     case_->inputs = named_inputs_;
@@ -91,7 +92,7 @@ const ObservedRun& PlainModel::run() {
 void PlainModel::interpret(const CompileSettings& settings) {
   const CompiledModule compiled = compile(read_scheduled_module(path_, settings), settings);
   const Program program = compiled.load();
-  run_ = observe(program, compiled.lowered(), inputs_, function_, {.interpreted = "operators"});
+  run_ = observe(program, compiled.lowered(), inputs_, function_, {.pieces = "operators run in the interpreter"});
   values_ = flat_results(run_->result, program.function(function_).outputs);
   if (!run_->is_complete) print_note("note: only the first 2 GiB of values are compared\n");
 }

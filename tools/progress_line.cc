@@ -3,6 +3,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <utility>
 
 #include "tools/console.h"
@@ -13,6 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kQuietTime{1000}, kInterval{100};
+constexpr char kWipe[] = "\r\x1b[K";
 
 double seconds_from(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -53,6 +56,32 @@ std::string text_of_end(const Progress& progress) {
 
 }  // namespace
 
+// For handlers of signals, which cannot take the lock: whether the line is on the terminal, and whether it may come back.
+static std::atomic<bool> is_on_terminal = false, is_ending = false;
+
+void wipe_progress_line() {
+  is_ending = true;
+  if (is_on_terminal.exchange(false)) [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWipe, sizeof kWipe - 1);
+}
+
+extern "C" {
+static void end_by_signal(int signal) {
+  wipe_progress_line();
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+  _exit(128 + signal);  // it is the first process of a container
+}
+}
+
+void handle_ending_signals() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action{}, old{};
+    action.sa_handler = end_by_signal;
+    action.sa_flags = SA_NODEFER;  // so that raise() in the handler ends the process
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
+  }
+}
+
 ProgressLine& progress_line() {
   static ProgressLine line;
   return line;
@@ -68,7 +97,7 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::show(std::string text) {
-  if (console().quiet || isatty(STDERR_FILENO) != 1) return;
+  if (!is_seen()) return;
   {
     std::lock_guard lock(mutex_);
     if (!working_) since_ = Clock::now();
@@ -90,6 +119,11 @@ void ProgressLine::show(const Progress& progress) {
                has_slowest ? fmt::format(", of which {} took {:.2f} s", progress.at_work, progress.seconds) : "");
 }
 
+bool ProgressLine::is_seen() const {
+  static const bool is_terminal = isatty(STDERR_FILENO) == 1;
+  return is_terminal && !console().quiet;
+}
+
 void ProgressLine::end() {
   std::lock_guard lock(mutex_);
   clear();
@@ -103,7 +137,7 @@ void ProgressLine::print_above(const std::string& text) {
 }
 
 void ProgressLine::clear() {
-  if (std::exchange(drawn_, false)) std::fputs("\r\x1b[K", stderr);
+  if (is_on_terminal.exchange(false)) std::fputs(kWipe, stderr);
 }
 
 void ProgressLine::draw() {
@@ -111,9 +145,10 @@ void ProgressLine::draw() {
   const size_t columns = terminal_columns() - 1;
   std::string line = clock + text_;
   if (line.size() > columns) line = line.substr(0, columns - std::min<size_t>(columns, 3)) + "...";
+  is_on_terminal = true;
+  if (is_ending) return;
   std::fputs(("\r" + line + "\x1b[K").c_str(), stderr);
   std::fflush(stderr);
-  drawn_ = true;
 }
 
 void ProgressLine::run() {

@@ -20,6 +20,8 @@ class ProgressLine {
   void show(std::string text);
   // Does so for a compilation; with -v a line about each stage stays.
   void show(const Progress& progress);
+  // Returns whether somebody may see it: on a terminal, without -q.
+  bool is_seen() const;
   // The work has ended.
   void end();
   // Prints text to standard error, above the line.
@@ -38,13 +40,18 @@ class ProgressLine {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::thread thread_;
-  bool working_ = false, stop_ = false, drawn_ = false;
+  bool working_ = false, stop_ = false;
   std::chrono::steady_clock::time_point since_;
   std::array<StageTime, kNumStages> stages_;
   std::string text_;
 };
 // The one of this process, which has one terminal.
 ProgressLine& progress_line();
+// Removes the line from the terminal, for handlers of signals that end the process.
+void wipe_progress_line();
+// Lets SIGINT, SIGTERM and SIGHUP, unless they are ignored, end the process without leaving the line on the terminal;
+// the first process of a container, which signals do not end by default, exits with 128 and the signal's number.
+void handle_ending_signals();
 
 // Ends the work that the line shows when it goes out of scope.
 struct ProgressScope {

@@ -10,6 +10,7 @@
 #include "support/lists.h"
 #include "tools/accuracy.h"
 #include "tools/calibration.h"
+#include "tools/progress_line.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -69,8 +70,9 @@ class Quantizer {
   int run() {
     model_ = read_model_case(options_.model).model;
     if (options_.calibration.has_samples()) run_floats();
+    progress_line().show("quantizing the weights");
     result_ = with_place_of(options_.model, [&] { return quantize_model(model_, settings_, meter_.ranges()); });
-    vm::write_file(options_.output, result_.model);
+    write_text(options_.output, result_.model);
     print_nodes();
     print_sizes();
     print_errors();
@@ -102,6 +104,7 @@ class Quantizer {
     samples_ = options_.calibration.samples(floats.inputs(), options_.inputs);
     const std::set<std::string> measured(values.begin(), values.end());
     for (const CalibrationSample& sample : samples_) {
+      show_sample(expected_.size(), "in floats");
       for (size_t i = 0; i < sample.size(); ++i) measure(measured, floats.inputs()[i].name, sample[i]);
       std::vector<NamedValue> results = results_of(floats, sample);
       for (const NamedValue& result : results) measure(measured, result.name, result.value);
@@ -109,12 +112,22 @@ class Quantizer {
       expected_.push_back(std::move(results));
     }
   }
+  void show_sample(size_t done, const char* how) const {
+    progress_line().show(fmt::format("{} of {} samples run {}", done, samples_.size(), how));
+  }
   void measure(const std::set<std::string>& measured, const std::string& name, const vm::Value& value) {
     if (measured.contains(name)) meter_.add(name, value);
   }
 
+  // Prints the report to standard output, unless the model goes there.
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) const {
+    const std::string text = fmt::format(format, std::forward<Args>(args)...);
+    options_.output == "-" ? print_note("{}", text) : print_message("{}", text);
+  }
+
   void print_nodes() const {
-    print_message("quantized: {}\n",
+    say("quantized: {}\n",
                   joined(result_.made, [](const auto& row) { return fmt::format("{} {}", row.second, row.first); }));
     std::map<std::string, std::vector<std::string>> reasons;
     for (const FloatNode& node : result_.left)
@@ -122,14 +135,14 @@ class Quantizer {
     for (auto& [why, nodes] : reasons) {
       const size_t count = nodes.size();
       if (count > kNamesShown) nodes.resize(kNamesShown), nodes.emplace_back("...");
-      print_message("left as {} ({}): {}\n", count == 1 ? "it is, 1 node" : fmt::format("they are, {} nodes", count),
+      say("left as {} ({}): {}\n", count == 1 ? "it is, 1 node" : fmt::format("they are, {} nodes", count),
                     why, joined(nodes));
     }
   }
 
   void print_sizes() const {
     const auto before = static_cast<double>(model_.size()), after = static_cast<double>(result_.model.size());
-    print_message("{}: {:.1f} kB, {:.1f} % of the {:.1f} kB of {}\n", options_.output, after / 1e3,
+    say("{}: {:.1f} kB, {:.1f} % of the {:.1f} kB of {}\n", options_.output, after / 1e3,
                   100 * after / before, before / 1e3, options_.model);
   }
 
@@ -140,8 +153,11 @@ class Quantizer {
     }
     RunningModel integers = running(options_.output, result_.model);
     ResultErrors errors;
-    for (size_t s = 0; s < samples_.size(); ++s) errors.add(expected_[s], integers.run(samples_[s]));
-    errors.print(samples_.size());
+    for (size_t s = 0; s < samples_.size(); ++s) {
+      show_sample(s, "in integers");
+      errors.add(expected_[s], integers.run(samples_[s]));
+    }
+    say("{}", errors.text(samples_.size()));
   }
 
   const QuantizeOptions& options_;
@@ -159,7 +175,8 @@ void add_quantize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<QuantizeOptions>();
   CLI::App* command = app.add_subcommand("quantize", "write an ONNX model with integers in place of floats");
   command->add_option("model", options->model, "the ONNX model of floats")->required();
-  command->add_option("-o,--output", options->output, "the quantized model (.onnx)")->required();
+  command->add_option("-o,--output", options->output, "the quantized model (.onnx; -: standard output)")
+      ->required();
   options->calibration.add_to(*command);
   CLI::Option* dynamic =
       command->add_flag("--dynamic", options->is_dynamic, "find the ranges of activations in each run");

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <memory>
 
+#include "codegen/text_file.h"
 #include "frontend/onnx/reduce.h"
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/temporary_folder.h"
 #include "tools/process.h"
+#include "tools/progress_line.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -94,6 +96,7 @@ class Trials {
   // The model's failure. `wanted` says what is looked for, and spares runs that cannot show it.
   Failure observe(const ModelCase& model, const Failure* wanted = nullptr) {
     ++count_;
+    progress_line().show(fmt::format("trial {}", count_));
     InterruptScope::check();
     write(model);
     if (!options_.test.empty()) return observe_test();
@@ -119,6 +122,7 @@ class Trials {
 
   // The outputs' values, by the interpreter; none where it does not run to its end.
   std::map<std::string, vm::Value> record(const ModelCase& model) {
+    progress_line().show("recording values in the interpreter");
     write(model);
     fs::path results = folder_ / "recorded";
     fs::remove_all(results);
@@ -262,7 +266,7 @@ std::string how_it_passed(const ReduceOptions& options) {
 
 int reduce(const ReduceOptions& options) {
   const InterruptScope interrupts;  // which lets Trials remove its folder
-  if (is_text_path(options.model))
+  if (is_text_file(options.model))
     throw CLI::ValidationError("reduce takes an ONNX model; for texts there is relaxc opt --bisect");
   Trials trials(options);
   ModelCase original = read_case(options);
@@ -274,17 +278,20 @@ int reduce(const ReduceOptions& options) {
         "(docs/relaxc.md)\n");
     return kWrong;
   }
-  print_message("{}\n", text_of(failure));
+  if (!console().quiet) print_message("{}\n", text_of(failure));
   ReductionJudge judge;
   judge.fails = [&](const ModelCase& model) { return trials.observe(model, &failure).same_as(failure); };
   judge.record = [&](const ModelCase& model) { return trials.record(model); };
-  judge.report = [](const std::string& line) { print_message("  {}\n", line); };
+  judge.report = [](const std::string& line) {
+    if (!console().quiet) print_message("  {}\n", line);
+  };
   judge.keeps_outputs = trials.has_expected_outputs() && failure.kind == "wrong result";
   ModelCase small = reduce_onnx(original, judge);
   Failure left = trials.observe(small, &failure);
   vm::make_folder(options.output);
   trials.copy_to(options.output);
-  print_message("\n{}\n{}\n", print_onnx(small), text_of(left));
+  if (!console().quiet) print_message("\n{}\n", print_onnx(small));
+  print_message("{}\n", text_of(left));
   print_message("{} bytes of {} are left after {} trials: {}/model.onnx, with its inputs in {}/test_data_set_0\n",
                 small.model.size(), original.model.size(), trials.count(), options.output, options.output);
   bool has_results = fs::exists(options.output + "/test_data_set_0/output_0.pb");
@@ -328,6 +335,7 @@ void add_reduce(CLI::App& app, int& exit_code) {
     try {
       exit_code = reduce(*options);
     } catch (const Interrupted& interrupted) {
+      progress_line().end();
       InterruptScope::end_process(interrupted);
     }
   });

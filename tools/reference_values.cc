@@ -1,9 +1,12 @@
 #include "tools/reference_values.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "support/lists.h"
+#include "support/nearest.h"
 #include "tools/npz.h"
 #include "vm/npy.h"
 
@@ -40,6 +43,10 @@ static void read_values(const std::string& path, ReferenceValues& values) {
   read_archive(path, values.named);
 }
 
+static bool is_left_open(const WrittenValue& given) {
+  return given.open == 0 && given.text == "_" && !given.value && !given.tensor;
+}
+
 ReferenceValues read_reference_values(const std::vector<std::string>& paths) {
   ReferenceValues values;
   for (const std::string& path : paths) {
@@ -62,8 +69,7 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
   flags.check_dims(infos);
   std::vector<WrittenValue> given = flags.given(infos);
   for (size_t i = 0; i < infos.size(); ++i) {
-    const bool is_open = given[i].open == 0 && given[i].text == "_" && !given[i].value && !given[i].tensor;
-    if (!is_open) continue;
+    if (!is_left_open(given[i])) continue;
     if (const Tensor* value = find_value(named, infos[i].name))
       given[i] = written_value(*value);
     else if (!empty())  // its values are not those of inputs at random
@@ -76,6 +82,34 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
   std::vector<vm::Value> values = flags.make(infos, std::move(given), &notes);
   for (const std::string& note : notes) print_note("note: {}\n", note);
   return values;
+}
+
+bool ReferenceValues::draws(const std::vector<vm::ValueInfo>& infos, const InputOptions& flags) const {
+  return !has_inputs && empty() && std::ranges::any_of(flags.given(infos), is_left_open);
+}
+
+void ReferenceValues::check_names(const std::vector<vm::ValueInfo>& infos,
+                                  const std::vector<std::string>& values) const {
+  std::vector<std::string> unknown;
+  size_t num_known = 0;
+  for (const auto& [name, _] : named) {
+    if (find_item(infos, name, &vm::ValueInfo::name)) continue;
+    std::ranges::count(values, name) > 0 ? void(++num_known) : unknown.push_back(name);
+  }
+  if (unknown.empty() && (num_known > 0 || has_outputs)) return;
+  auto quoted = [](const std::string& name) { return fmt::format("'{}'", printable(name)); };
+  constexpr size_t kMostShown = 5;
+  const std::string shown = joined(std::span(unknown).first(std::min(unknown.size(), kMostShown)), quoted),
+                    meant = unknown.empty() ? "" : nearest(unknown.front(), values);
+  const std::string hint = meant.empty() ? "" : fmt::format("; did you mean '{}'?", printable(meant));
+  if (num_known > 0 || has_outputs)
+    return print_note("note: {} of the values of --reference are not compared, since the model has none of these names: "
+                      "{}{}\n", unknown.size(), shown, hint);
+  fail({}, "--reference has no value to compare with: it has {}, and the model's values are {}{}",
+       unknown.empty() ? "inputs alone" : shown,
+       joined(std::span(values).first(std::min(values.size(), kMostShown)), quoted) +
+           (values.size() > kMostShown ? ", ..." : ""),
+       hint);
 }
 
 std::vector<std::optional<vm::Value>> ReferenceValues::outputs(const std::vector<NamedValue>& results) const {

@@ -30,7 +30,9 @@ void print_unsupported(const relaxc::CompileError& error) {
   auto is_about_operator = [](const relaxc::Diagnostic& diagnostic) {
     return diagnostic.message.find("operator") != std::string::npos;
   };
-  if (std::ranges::any_of(error.diagnostics(), is_of_node))
+  if (std::string_view(error.what()).find("the list of passes stops") != std::string::npos)
+    print_error("  note: --passes, --stop-after and --bisect-limit choose the passes that run\n");
+  else if (std::ranges::any_of(error.diagnostics(), is_of_node))
     print_error("  note: relaxc opt --list-onnx-ops shows what is supported\n");
   else if (std::ranges::any_of(error.diagnostics(), is_about_operator))
     print_error("  note: relaxc opt --list-ops shows what is supported\n");
@@ -56,6 +58,7 @@ extern "C" void on_bus_error(int) {
   constexpr char kText[] =
       "error: a file in use (a model, its weights, or an artifact) was cut off by another program; replace such files "
       "by renaming a new one\n";
+  wipe_progress_line();
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
   _exit(kWrong);
 }
@@ -69,6 +72,7 @@ extern "C" void on_segmentation_fault(int) {
       "the "
       "kernel and the line\n"
       "  note: otherwise this is a bug of relaxc\n";
+  wipe_progress_line();
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
   _exit(kWrong);
 }
@@ -161,6 +165,7 @@ int main(int argc, char** argv) {
   reserve_standard_streams();
   std::signal(SIGBUS, on_bus_error);
   handle_segmentation_faults();
+  handle_ending_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
   relaxc::name_kinds_of_files();
   return exit_code_of(

@@ -13,6 +13,7 @@
 #include "tools/manual.h"
 #include "tools/progress_line.h"
 #include "tools/results.h"
+#include "tools/run_progress.h"
 #include "tools/timing.h"
 #include "vm/artifact.h"
 #include "vm/profiler.h"
@@ -27,6 +28,7 @@ struct RunnerOptions {
   ResultOptions results;
   TimingOptions timing;
   int threads = 0;
+  int64_t memory_limit = 0;
   bool profile = false;
 };
 
@@ -34,12 +36,15 @@ int run(const RunnerOptions& options) {
   check_output_folder(options.results.output_dir, options.inputs.files());
   const Program program = Program::load(options.artifact);
   const vm::Function& function = program.function(options.function);
-  Session session(program, {.threads = options.threads});
+  Session session(program, {.threads = options.threads, .memory_limit = options.memory_limit});
   const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
   vm::TableProfiler profiler;
-  if (options.profile) session.set_profiler(&profiler);
+  std::optional<RunProgress> progress(std::in_place, program, function, "kernels run",
+                                      options.profile ? &profiler : nullptr);
+  session.set_profiler(&*progress);
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
   const vm::Value result = session.run_values(inputs, function.name);
+  progress.reset();
   if (options.profile) print_message("{}", profiler.text());
   show_results(flat_results(result, function.outputs), function.name, options.results);
   return kRight;
@@ -51,21 +56,21 @@ int bench(const RunnerOptions& options) {
   const double load_s = (now_ms() - start) / 1000;
   const vm::Function& function = program.function(options.function);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
-  Session session(program, {.pool = pool});
+  Session session(program, {.pool = pool, .memory_limit = options.memory_limit});
   const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
   auto time_run = [&] {
     const double begin = now_ms();
     session.run_values(inputs, function.name);
     return now_ms() - begin;
   };
-  const double cold_ms = time_run();
-  for (int i = 1; i < options.timing.warmup; ++i) time_run();
+  const double cold_ms = first_runs(options.timing, time_run);
   const std::vector<double> times = timed_runs(options.timing, time_run);
   const Timed timed{program, function.name, inputs, load_s, false, cold_ms, pool->num_workers(), options.timing.cold};
   if (options.json != "-") print_times(times, timed);
   if (options.profile && options.json != "-") {
     vm::TableProfiler profiler;
-    session.set_profiler(&profiler);
+    RunProgress progress(program, function, "kernels of the profiled run", &profiler);
+    session.set_profiler(&progress);
     session.run_values(inputs, function.name);
     print_message("{}", profiler.text());
   }
@@ -85,6 +90,7 @@ void add_run(CLI::App& app, int& exit_code) {
   options->inputs.add_to(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
+  add_memory_limit(*command, options->memory_limit);
   options->results.add_to(*command);
   command->add_option("--function", options->function, "the function that is run");
   command->add_flag("--profile", options->profile, "print the time of each kernel");
@@ -98,6 +104,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   options->inputs.add_to(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
+  add_memory_limit(*command, options->memory_limit);
   options->timing.add_to(*command);
   command->add_option("--function", options->function, "the function that is run");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
@@ -176,6 +183,7 @@ int run_command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace relaxc::tools;
+  handle_ending_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes is an error
   relaxc::name_kinds_of_files();
   return exit_code_of([&] { return run_command(argc, argv); }, {.bug = [](const std::string& text) {

@@ -47,6 +47,15 @@ std::vector<std::string> labels_of(const ResultOptions& options) {
   return labels;
 }
 
+// Says so where a row of the result has more classes than the file has lines.
+void note_missing_labels(const NamedValue& result, size_t count) {
+  const std::optional<Tensor> tensor = as_tensor(result);
+  const int64_t classes = tensor && tensor->ndim() > 0 ? tensor->shape().back() : 0;
+  if (classes > static_cast<int64_t>(count))
+    print_note("note: result '{}' has {} classes, and the file of --labels {}\n", printable(result.name), classes,
+               counted(count, "line"));
+}
+
 }  // namespace
 
 void ResultOptions::add_to(CLI::App& app) {
@@ -71,6 +80,7 @@ void show_results(const std::vector<NamedValue>& results, const std::string& fun
   const std::vector<std::string> labels = labels_of(options);
   for (size_t i = 0; i < results.size(); ++i) {
     print_message("{}\n", summary(results[i]));
+    if (!labels.empty()) note_missing_labels(results[i], labels.size());
     if (top > 0) print_message("{}", largest_elements(results[i], top, labels));
     if (!options.output_dir.empty())
       write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);

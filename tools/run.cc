@@ -7,9 +7,9 @@
 #include "support/library_file.h"
 #include "tools/accuracy.h"
 #include "tools/given_shapes.h"
-#include "tools/interpreter_progress.h"
 #include "tools/progress_line.h"
 #include "tools/results.h"
+#include "tools/run_progress.h"
 #include "tools/timing.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
@@ -24,8 +24,10 @@ struct RunOptions {
   CacheOptions cache;
   InputOptions inputs;
   int threads = 0;
+  int64_t memory_limit = 0;
   ResultOptions results;
   std::string test_data;
+  std::vector<std::string> expected;  // FILE or NAME=FILE
   double rtol = 1e-3, atol = 1e-7;
   bool profile = false, interpret = false, has_passes = false, accuracy = false;
 };
@@ -61,19 +63,51 @@ struct Results {
 Results results_of(const RunOptions& options, const CompileSettings& settings) {
   Program program = options.cache.load(options.model, settings, options.compiler).program;
   progress_line().end();
-  Session session(program, {.threads = options.threads});
+  Session session(program, {.threads = options.threads, .memory_limit = options.memory_limit});
   const vm::Function& function = program.function(settings.function);
   const std::vector<vm::Value> inputs = inputs_of(options, settings, function.inputs);
   vm::TableProfiler profiler;
-  if (options.profile) session.set_profiler(&profiler);
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
-  std::optional<InterpreterProgress> progress;
-  if (options.interpret)
-    session.set_profiler(&progress.emplace(program, function, "kernels", options.profile ? &profiler : nullptr));
+  const char* pieces = options.interpret ? "kernels run in the interpreter" : "kernels run";
+  std::optional<RunProgress> progress(std::in_place, program, function, pieces, options.profile ? &profiler : nullptr);
+  session.set_profiler(&*progress);
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
   progress.reset();
   if (options.profile) print_message("{}", profiler.text());
   return {function.name, std::move(values)};
+}
+
+// Results, and the right values of them.
+struct Comparison {
+  std::vector<NamedValue> results;
+  std::vector<vm::Value> expected;
+};
+// Reads the files of --expect, each for the result that it names, or for the only one.
+Comparison expected_files(const RunOptions& options, const std::vector<NamedValue>& results) {
+  Comparison comparison;
+  const auto quoted = [](const NamedValue& result) { return fmt::format("'{}'", printable(result.name)); };
+  for (const std::string& text : options.expected) {
+    const bool has_name = !is_nameless(text);
+    if (!has_name && results.size() != 1)
+      fail({}, "--expect {}: there are {} results, {}; give --expect NAME={}", text, results.size(),
+           joined(results, quoted), text);
+    const auto [name, file] = has_name ? split_at_equals(text, "a result such as y=y.npy", names_file)
+                                       : std::pair(results[0].name, text);
+    const NamedValue* result = find_item(results, std::string(name), &NamedValue::name);
+    if (!result) fail({}, "--expect: no result is called '{}'; there are {}", name, joined(results, quoted));
+    const std::string path(file);
+    comparison.results.push_back(*result);
+    comparison.expected.push_back(with_compile_errors({}, [&] { return vm::Value(read_npy(path)); }));
+  }
+  return comparison;
+}
+bool agree(const Comparison& comparison, const std::string& source, const RunOptions& options) {
+  const auto& [results, expected] = comparison;
+  const std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
+  for (const std::string& line : wrong) print_error("wrong result: {}\n", printable(line, std::string::npos));
+  print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - wrong.size(), results.size(),
+                source, options.rtol, options.atol);
+  return wrong.empty();
 }
 
 int run(const RunOptions& stated) {
@@ -89,13 +123,10 @@ int run(const RunOptions& stated) {
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
   show_results(results, function, options.results);
-  if (options.test_data.empty()) return kRight;
-  std::vector<vm::Value> expected = read_outputs(options.test_data, results);
-  std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
-  for (const std::string& line : wrong) print_error("wrong result: {}\n", printable(line, std::string::npos));
-  print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - wrong.size(), results.size(),
-                options.test_data, options.rtol, options.atol);
-  return wrong.empty() ? kRight : kWrong;
+  const bool are_as_expected = options.expected.empty() || agree(expected_files(options, results), "--expect", options);
+  if (options.test_data.empty()) return are_as_expected ? kRight : kWrong;
+  const Comparison with_data{results, read_outputs(options.test_data, results)};
+  return agree(with_data, options.test_data, options) && are_as_expected ? kRight : kWrong;
 }
 
 }  // namespace
@@ -108,6 +139,7 @@ void add_run(CLI::App& app, int& exit_code) {
   options->inputs.add_fix_dims(*command);
   options->inputs.add_picture(*command);
   add_threads(*command, options->threads);
+  add_memory_limit(*command, options->memory_limit);
   options->results.tensor_pb = write_tensor_pb;
   options->results.value_pb = [](const std::string& path, const NamedValue& value) {
     write_value_pb(path, value.value, value.name, value.is_optional);
@@ -115,6 +147,10 @@ void add_run(CLI::App& app, int& exit_code) {
   options->results.add_to(*command);
   command->add_option("--test-data", options->test_data,
                       "folder with input_0.pb ... and output_0.pb ... to compare with");
+  command
+      ->add_option("--expect", options->expected,
+                   "[NAME=]FILE.npy, the right value of a result to compare with, repeatable")
+      ->allow_extra_args(false);
   add_tolerances(*command, options->rtol, options->atol);
   command->add_flag(
       "--interpret", options->interpret,

@@ -2,6 +2,7 @@
 #include <limits>
 #include <memory>
 
+#include "codegen/text_file.h"
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
@@ -32,7 +33,7 @@ std::string canonical(const TextOptions& options) {
   PrintOptions print = options.constants.get({options.file});
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
   // A text keeps all of its constants. A model's weights are left out when there is not a file for them.
-  const bool is_model = options.file.ends_with(".onnx"), keeps_all = !is_model && options.constants.file.empty();
+  const bool is_model = !is_text_file(split_text_path(options.file).file), keeps_all = !is_model && options.constants.file.empty();
   if (keeps_all && options.constants.most_elements)
     throw CLI::ValidationError("--inline of a text needs --constants FILE for the larger constants");
   if (keeps_all) print.inline_elements = std::numeric_limits<int64_t>::max();
@@ -81,7 +82,7 @@ int check(const TextOptions& options) {
   if (!problems.has_errors()) verify_ranges(module, Ranges::kAxes, problems);
   std::vector<KernelRule> rules;
   collect(problems, [&] {
-    if (!problems.has_errors() && options.file.ends_with(".py"))
+    if (!problems.has_errors() && is_text_file(options.file))
       rules = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops(), nullptr, &problems);
   });
   for (const std::string& file : options.kernels)

@@ -74,7 +74,7 @@ void TimingOptions::add_to(CLI::App& app) {
   app.add_option("--warmup", warmup, "runs before the timed ones")
       ->check(whole_number_in(0, kMostRuns))
       ->capture_default_str();
-  app.add_option("--seconds", seconds, "stop after that time")->check(number_from(0))->capture_default_str();
+  app.add_option("--seconds", seconds, "stop after that time, though --runs are not done")->check(number_from(0))->capture_default_str();
   app.add_flag("--cold", cold, "empty the processor's caches before each timed run");
 }
 
@@ -99,6 +99,18 @@ double ms_since_start() {
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
+}
+
+double first_runs(const TimingOptions& options, const std::function<double()>& run, const std::string& what) {
+  const std::string of_model = what.empty() ? "" : " of " + printable(what, std::string::npos);
+  progress_line().show("first run" + of_model);
+  const double first_ms = run();
+  for (int i = 1; i < options.warmup; ++i) {
+    progress_line().show(fmt::format("{} of {} runs before the timed ones{}", i, options.warmup, of_model));
+    run();
+  }
+  progress_line().end();
+  return first_ms;
 }
 
 std::vector<double> timed_runs(const TimingOptions& options, const std::function<double()>& run) {

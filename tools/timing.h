@@ -33,6 +33,9 @@ double now_ms();
 double ms_since_start();
 // Returns the value in the middle.
 double median_of(std::vector<double> values);
+// Calls the function, which returns milliseconds, as often as the options say before timed runs, but at least once, and
+// returns the time of the first run. `what` is run, for the progress line: "" or the name of one of several models.
+double first_runs(const TimingOptions& options, const std::function<double()>& run, const std::string& what = "");
 // Calls the function, which returns milliseconds, as often as the options say, and returns the times in order.
 std::vector<double> timed_runs(const TimingOptions& options, const std::function<double()>& run);
 // Prints the times and inputs for a person.

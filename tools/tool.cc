@@ -8,6 +8,7 @@
 #include "codegen/open_types.h"
 #include "codegen/rule_files.h"
 #include "codegen/target.h"
+#include "codegen/text_file.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
 #include "ir/text/parser.h"
@@ -164,7 +165,7 @@ void CompilerOptions::add_dims(CLI::App& app) {
 
 bool holds_schedules(const std::string& path) {
   const std::string file = split_text_path(path).file;
-  if (!file.ends_with(".py")) return false;
+  if (!is_text_file(file)) return false;
   std::string text = "\n" + read_text(file);
   return has_schedule_rules(text) || text.find("\n@R.rewriter") != std::string::npos;
 }
@@ -229,6 +230,8 @@ static DimRanges parse_dim_ranges(const std::vector<std::string>& texts) {
     };
     read(numbers.substr(0, colon), parsed.least);
     read(numbers.substr(colon + 1), parsed.most);
+    if (numbers == ":")
+      throw CLI::ValidationError(fmt::format("'{}': the range has no end: expected one such as batch=1:64", text));
     if (parsed.least > parsed.most)
       throw CLI::ValidationError(fmt::format("'{}': the range begins above its end", text));
     if (!result.emplace(name, parsed).second)
@@ -311,7 +314,7 @@ void fix_dims(const InputOptions& inputs, const std::string& model, CompilerOpti
 InputOptions with_buffer_names(const InputOptions& inputs, const std::string& model) {
   InputOptions result = inputs;
   const std::string file = split_text_path(model).file;
-  if (inputs.named.empty() || !file.ends_with(".py")) return result;
+  if (inputs.named.empty() || !is_text_file(file)) return result;
   std::map<std::string, std::string> handles = matched_handles(read_text(file));
   for (std::string& text : result.named) {
     size_t equals = text.find('=');

@@ -292,13 +292,15 @@ vm::Value InputMaker::build(const WrittenValue& given, const vm::ValueInfo& info
     }
     case vm::ValueKind::kSequence: {
       if (given.open != '[' || !given.text.empty())
-        fail({}, "input '{}': expected a sequence such as [x.npy, [1, 2]], or a file (.pb)", input_);
+        fail({}, "input '{}': expected a sequence such as [x.npy, [1, 2]]{}", input_,
+             readers_.value_pb ? ", or a file (.pb)" : "");
       auto item = [&](const WrittenValue& part) { return build(part, info.fields[0]); };
       return vm::Sequence{vm::Tuple(map_each(given.items, item))};
     }
     case vm::ValueKind::kMap: {
       if (given.open != '(' || given.items.size() != 2)
-        fail({}, "input '{}': expected keys and values of a map such as ([1, 2], [0.5, 1]), or a file (.pb)", input_);
+        fail({}, "input '{}': expected keys and values of a map such as ([1, 2], [0.5, 1]){}", input_,
+             readers_.value_pb ? ", or a file (.pb)" : "");
       std::vector<vm::ValueInfo> infos = entries_of(info);
       return vm::Map::of(build(given.items[0], infos[0]).tensor(), build(given.items[1], infos[1]).tensor());
     }
@@ -370,9 +372,9 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
   auto dtype = (given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype).value_or(kFloat32);
   if (given.open == 0 && !dtype.is_string() && !as_number(given))
     fail({},
-         "input '{}': expected a file (.npy, .pb or an image; .npz for all inputs) or elements such as [[1, 2], [3, "
-         "4]], got '{}'{}",
-         input_, given.text, given.text.ends_with(".npz") ? "; an archive gives all inputs: --input FILE.npz" : "");
+         "input '{}': expected a file (.npy{} or an image; .npz for all inputs) or elements such as [[1, 2], [3, 4]], "
+         "got '{}'{}",
+         input_, readers_.tensor_pb ? ", .pb" : "", given.text, given.text.ends_with(".npz") ? "; an archive gives all inputs: --input FILE.npz" : "");
   if (!find_shape(given, 0, shape)) fail({}, "input '{}': lists inside of a list differ in length", input_);
   collect_atoms(given, atoms);
   if (dtype.is_string()) {

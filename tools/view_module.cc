@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "codegen/target.h"
+#include "codegen/text_file.h"
 #include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -305,7 +306,7 @@ View view_of_module(const std::string& path, const CompileSettings& settings) {
     fail({}, "relaxc view shows what the default passes make of a model; leave out --passes");
   const Stages stages = stages_of(path, settings);
   const Target target = pass_context(settings).target;
-  View view{is_text_path(split_text_path(path).file) ? "text" : "ONNX model", target.cpu, {}, {}, {}};
+  View view{is_text_file(split_text_path(path).file) ? "text" : "ONNX model", target.cpu, {}, {}, {}};
   const OperatorGroups groups(stages);
   for (const auto& [name, function] : stages.scheduled.functions) {
     const Function* graph = function.as<Function>();

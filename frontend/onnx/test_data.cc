@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "frontend/onnx/model_file.h"
+#include "support/file_kind.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
 #include "vm/output_file.h"
@@ -13,6 +14,15 @@ namespace relaxc {
 
 namespace {
 
+[[noreturn]] void refuse_bytes(const Span& span, std::string_view bytes, std::string_view kind) {
+  const auto content = recognized_content(bytes);
+  if (content && content->is_remedied) fail(span, "expected a {} (.pb); {}", kind, to_string(*content));
+  if (content && content->kind == ContentKind::kArray)
+    fail(span, "expected a {} (.pb); it is {}: --input takes it", kind, content->what);
+  if (content) fail(span, "expected a {} (.pb); it is {}", kind, content->what);
+  fail(span, "not a {}, or a truncated one", kind);
+}
+
 template <class Proto>
 Proto read_proto(const std::string& path, std::string_view kind) {
   Span span = span_of_file(path);
@@ -20,7 +30,7 @@ Proto read_proto(const std::string& path, std::string_view kind) {
   auto file = with_compile_errors(span, [&] { return vm::MappedFile::open(path); });
   std::span<const std::byte> bytes = file->bytes();
   if (bytes.size() >= size_t{1} << 31 || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    fail(span, "not a {}, or a truncated one", kind);
+    refuse_bytes(span, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kind);
   return proto;
 }
 void write_proto(const std::string& path, const google::protobuf::MessageLite& proto) {

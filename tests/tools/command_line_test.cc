@@ -39,9 +39,12 @@ class Module:
         return z
 )";
 
-// Runs relaxc on a terminal, and returns all that appears there.
-std::string on_terminal(std::vector<std::string> arguments) {
+// Runs relaxc on a terminal, and returns all that appears there. Presses Ctrl-C once `until` has appeared, unless it is
+// "". `signal`, unless it is null, gets the signal that ended the program.
+std::string on_terminal(std::vector<std::string> arguments, const std::string& until = "", int* signal = nullptr) {
   arguments.insert(arguments.begin(), RELAXC_TOOL);
+  constexpr const char* kControlC = "\x03";
+  bool is_pressed = until.empty();
   int terminal = -1;
   winsize size{.ws_row = 24, .ws_col = 60, .ws_xpixel = 0, .ws_ypixel = 0};
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
@@ -55,10 +58,14 @@ std::string on_terminal(std::vector<std::string> arguments) {
   }
   std::string text;
   std::array<char, 4096> part{};
-  for (ssize_t size_read = 0; (size_read = read(terminal, part.data(), part.size())) > 0;)
+  for (ssize_t size_read = 0; (size_read = read(terminal, part.data(), part.size())) > 0;) {
     text.append(part.data(), static_cast<size_t>(size_read));
+    if (!is_pressed && contains(text, until)) is_pressed = write(terminal, kControlC, 1) == 1;
+  }
   close(terminal);
-  waitpid(child, nullptr, 0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (signal) *signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return text;
 }
 
@@ -186,6 +193,10 @@ TEST_CASE("an unknown command or flag gets a suggestion", "[tools]") {
       {{"bench", "model.onnx", "--jsno=x"}, "error: relaxc bench has no flag '--jsno'; did you mean '--json'?"},
       {{"cache", "claer"}, "error: relaxc cache has no command 'claer'; did you mean 'clear'?"},
       {{"run", "a.onnx", "b.onnx"}, "error: relaxc run does not take 'b.onnx' as well"},
+      {{"--emit=tir", "compile", "model.onnx"},
+       "error: relaxc has no flag '--emit'; it is one of relaxc compile: give it behind the command\n"},
+      {{"bench", "model.onnx", "--seconds", "1", "--seconds", "2"}, "error: --seconds is given more than once\n"},
+      {{"bench", "model.onnx", "-q", "-v"}, "excludes"},
   };
   for (const Case& tried : cases) {
     const Outcome outcome = run_relaxc(tried.arguments);
@@ -214,6 +225,8 @@ TEST_CASE("senseless numbers are wrong usage", "[tools]") {
       {"opt", "--rtol", "inf"},    {"reduce", "--limit", "0"},         {"fmt", "--inline", "-1"},
       {"compile", "-O", "4"},      {"bench", "--seconds", "always"},   {"bench", "--threads", "99999999999999999999"},
       {"run", "--mean", "inf"},    {"run", "--scale", "nan"},          {"run", "--scale", "1,-inf,2"},
+ {"quantize", "--percentile", "nan"}, {"quantize", "--percentile", "49"}, {"run", "--scale", "0"},
+      {"run", "--memory-limit", "-1"},
       {"debug", "--rtol", "nan"},  {"run", "--winograd-error", "nan"}, {"compile", "--winograd-error", "-1"},
   };
   for (const Case& tried : cases) {
@@ -389,6 +402,36 @@ def main(x: R.Tensor(("n", 4), "float32"), c: R.Tensor((), "bool")):
   INFO(branches);
   CHECK(contains(branches, " kernels run in the interpreter"));
   CHECK(test::matches(branches, "of [0-9]+ kernels run").empty());  // only the run can tell how many
+}
+
+TEST_CASE("Ctrl-C ends what lasts, and wipes the line of progress", "[tools]") {
+  test::Folder folder("wiped");
+  const std::string module = folder.write("module.py", kExpAndSum);
+  struct Case {
+    std::vector<std::string> arguments;
+    const char* shown;
+  };
+  const Case cases[] = {
+      {{"bench", module, "--warmup", "1000000000"}, " of 1000000000 runs before the timed ones"},
+      {{"bench", module, "--seconds", "1000", "--runs", "1000000000"}, " of at most 1000000000 runs"},
+      {{"run", module, "--dim", "n=3000000", "--interpret"}, "of 2 kernels run in the interpreter: "},
+      {{"compare", module, module, "--seconds", "1000", "--runs", "1000000000"}, " of at most 1000000000 pairs of runs"},
+  };
+  for (const auto& [arguments, until] : cases) {
+    int signal = 0;
+    const std::string shown = on_terminal(arguments, until, &signal);
+    INFO(shown);
+    CHECK(signal == SIGINT);
+    CHECK(contains(shown, until));
+    CHECK(shown.ends_with("\r\x1b[K"));
+  }
+}
+
+TEST_CASE("a search for a wrong pass shows the kernels of its runs on a terminal", "[tools]") {
+  test::Folder folder("search");
+  const std::string module = folder.write("module.py", kExpAndSum);
+  const std::string shown = "kernels of run 1 in search of the pass: ";
+  CHECK(contains(on_terminal({"opt", module, "--dim", "n=3000000", "--bisect"}, shown), shown));
 }
 
 TEST_CASE("a compilation that is interrupted leaves no files behind", "[tools]") {

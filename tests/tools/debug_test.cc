@@ -161,6 +161,40 @@ TEST_CASE("debug finds a wrong operator by the values of the nodes", "[tools]") 
   CHECK(contains(level.out, "so no pass is to blame"));
 }
 
+TEST_CASE("debug compares with a reference, and says with how much of it", "[tools]") {
+  test::Folder folder("debug_names");
+  const std::string model = folder.write("model.onnx", layers());
+  const std::vector<std::string> given = {"--reference", folder.at("values")};
+  std::filesystem::create_directory(folder.at("values"));
+  write_npy(folder.at("values/x.npy"), test::numbers({3, 8}));
+  write_npy(folder.at("values/activ.npy"), test::numbers({3, 16}));
+  const Outcome nothing = debug_in(folder, model, given);
+  INFO(nothing.out << nothing.err);
+  CHECK(nothing.exit_code == 1);
+  CHECK(contains(nothing.err, "--reference has no value to compare with: it has 'activ', and the model's values are "));
+  CHECK(contains(nothing.err, "did you mean 'active'?"));
+  std::filesystem::rename(folder.at("values/activ.npy"), folder.at("values/active.npy"));
+  write_npy(folder.at("values/active.npy"), test::numbers({3, 15}));
+  CHECK(contains(debug_in(folder, model, given).err,
+                 "--reference: 'active' is float32[3, 15], and the model computes float32[3, 16]"));
+  write_npy(folder.at("values/active.npy"), test::numbers({3, 16}));
+  const Outcome parted = debug_in(folder, model, given);
+  CHECK(contains(parted.out, "compared with the reference: 0 of 1 result, and 1 value within the model"));
+}
+
+TEST_CASE("debug finds no fault in a NaN of random inputs", "[tools]") {
+  test::Folder folder("debug_chance");
+  OnnxModel model;
+  model.input("x", kFloat32, "n,8").output("y");
+  model.node("Log", "x", "y");
+  const std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  const Outcome outcome = run_relaxc({"debug", file, "-o", folder.at("found"), "--dim", "n=3"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.err, "has a NaN for these random inputs, in the interpreter as well"));
+  CHECK(debug_in(folder, file, {"--nan"}).exit_code == 1);
+}
+
 TEST_CASE("debug finds the operator that makes the first NaN", "[tools]") {
   test::Folder folder("debug_nan");
   const std::string model = folder.write("model.onnx", layers("Log"));

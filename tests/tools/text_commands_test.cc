@@ -407,7 +407,7 @@ TEST_CASE("what passes make of a model can be read back with its constants", "[t
   const Outcome two = relaxc_command({"compile", kOnnxFile, "--emit", "tir=" + folder.at("t.py"), "--emit",
                                       "graph=" + folder.at("g.py"), "--constants", side});
   CHECK(two.exit_code == 2);
-  CHECK(contains(two.err, "--constants takes those of one module"));
+  CHECK(contains(two.err, "--constants is one file, for the constants of one module"));
 }
 
 TEST_CASE("the traces of built-in rules are printed without a file of schedules", "[tools]") {

@@ -1,4 +1,4 @@
-#include "tools/interpreter_progress.h"
+#include "tools/run_progress.h"
 
 #include <algorithm>
 
@@ -26,19 +26,19 @@ double seconds_of(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
-InterpreterProgress::InterpreterProgress(const Program& program, const vm::Function& function, std::string pieces,
-                                         vm::Profiler* next)
-    : pieces_(std::move(pieces)), next_(next), calls_(kernels_called(program, function)) {
+RunProgress::RunProgress(const Program& program, const vm::Function& function, std::string pieces, vm::Profiler* next)
+    : pieces_(std::move(pieces)), next_(next) {
+  if (progress_line().is_seen()) calls_ = kernels_called(program, function);
   show();
 }
 
-InterpreterProgress::~InterpreterProgress() {
+RunProgress::~RunProgress() {
   progress_line().end();
-  print_detail("{} {} run in the interpreter in {:.2f} s{}\n", done_, pieces_, seconds_of(ns_),
+  print_detail("{} {} in {:.2f} s{}\n", done_, pieces_, seconds_of(ns_),
                done_ > 1 ? fmt::format(", of which {} took {:.2f} s", slowest_, seconds_of(slowest_ns_)) : "");
 }
 
-void InterpreterProgress::on_kernel(const vm::KernelEvent& event) {
+void RunProgress::on_kernel(const vm::KernelEvent& event) {
   if (next_) next_->on_kernel(event);
   ++done_;
   ns_ += event.duration_ns;
@@ -46,12 +46,25 @@ void InterpreterProgress::on_kernel(const vm::KernelEvent& event) {
   show();
 }
 
-void InterpreterProgress::show() const {
+void RunProgress::show() const {
+  if (!progress_line().is_seen()) return;
   const std::string count =
       calls_.empty() ? std::to_string(done_) : fmt::format("{} of {}", done_, std::max(done_, calls_.size()));
   const std::string at_work = done_ < calls_.size() ? ": " + calls_[done_] : "";
-  progress_line().show(
-      printable(fmt::format("{} {} run in the interpreter{}", count, pieces_, at_work), std::string::npos));
+  progress_line().show(printable(fmt::format("{} {}{}", count, pieces_, at_work), std::string::npos));
+}
+
+vm::Value run_in_search(const Program& program, const std::vector<vm::Value>& inputs, const vm::Function& function,
+                        int number) {
+  vm::Value result;
+  {
+    RunProgress progress(program, function, fmt::format("kernels of run {} in search of the pass", number));
+    Session session(program, {.threads = 1});
+    session.set_profiler(&progress);
+    result = session.run_values(inputs, function.name);
+  }
+  progress_line().show(fmt::format("passes and code for run {} in search of the pass", number + 1));
+  return result;
 }
 
 }  // namespace relaxc::tools
