@@ -76,7 +76,8 @@ class Microscope {
   // Returns the names by which a reference may have values: those of results and of nodes.
   std::vector<std::string> names_of_values() const {
     std::vector<std::string> names = map_each(results_, [](const NamedValue& result) { return result.name; });
-    for (const OnnxGraphNode& node : plain_.nodes()) names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+    for (const OnnxGraphNode& node : plain_.nodes())
+      names.insert(names.end(), node.outputs.begin(), node.outputs.end());
     return names;
   }
 
@@ -112,7 +113,8 @@ class Microscope {
       has_unexpected_nan_ |= !is_of_chance;
       if (is_of_chance && !options_.nan)
         print_note(
-            "note: result '{}' has a NaN for these random inputs, in the interpreter as well; --nan names the operator, "
+            "note: result '{}' has a NaN for these random inputs, in the interpreter as well; --nan names the "
+            "operator, "
             "and --input gives other inputs\n",
             printable(results_[i].name));
     }

@@ -128,8 +128,9 @@ std::vector<int64_t> stops_of(const GenerationOptions& options, const std::optio
     const int64_t* named = vocabulary ? vocabulary->find(text) : nullptr;
     const std::optional<int64_t> number = named ? *named : whole_number(text);
     if (!number)
-      throw CLI::ValidationError(fmt::format("--stop: '{}' is not a token: expected a number{}", printable(text),
-                                             vocabulary ? " or a text of the vocabulary" : "; texts need --vocabulary"));
+      throw CLI::ValidationError(
+          fmt::format("--stop: '{}' is not a token: expected a number{}", printable(text),
+                      vocabulary ? " or a text of the vocabulary" : "; texts need --vocabulary"));
     return *number;
   });
 }

@@ -190,8 +190,8 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
     });
     std::optional<int64_t> value = whole_number(number);
     if (!value)
-      throw CLI::ValidationError(fmt::format("'{}': a dim is a whole number from 0 to {}", text,
-                                             std::numeric_limits<int64_t>::max()));
+      throw CLI::ValidationError(
+          fmt::format("'{}': a dim is a whole number from 0 to {}", text, std::numeric_limits<int64_t>::max()));
     auto [known, is_new] = result.emplace(name, *value);
     if (!is_new && known->second != *value)
       throw CLI::ValidationError(fmt::format("'{}': the dim is {} already", text, known->second));

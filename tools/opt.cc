@@ -175,8 +175,8 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit;
   try {
-    culprit = find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings,
-                           difference, [](const std::string& line) { print_note("{}\n", line); });
+    culprit = find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target),
+                           settings, difference, [](const std::string& line) { print_note("{}\n", line); });
   } catch (const CompileError&) {
     if (unusable) std::rethrow_exception(unusable);
     throw;

@@ -56,12 +56,14 @@ std::string text_of_end(const Progress& progress) {
 
 }  // namespace
 
-// For handlers of signals, which cannot take the lock: whether the line is on the terminal, and whether it may come back.
+// For handlers of signals, which cannot take the lock: whether the line is on the terminal, and whether it may come
+// back.
 static std::atomic<bool> is_on_terminal = false, is_ending = false;
 
 void wipe_progress_line() {
   is_ending = true;
-  if (is_on_terminal.exchange(false)) [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWipe, sizeof kWipe - 1);
+  if (is_on_terminal.exchange(false)) [[maybe_unused]]
+    const ssize_t written = write(STDERR_FILENO, kWipe, sizeof kWipe - 1);
 }
 
 extern "C" {

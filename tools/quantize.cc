@@ -128,22 +128,22 @@ class Quantizer {
 
   void print_nodes() const {
     say("quantized: {}\n",
-                  joined(result_.made, [](const auto& row) { return fmt::format("{} {}", row.second, row.first); }));
+        joined(result_.made, [](const auto& row) { return fmt::format("{} {}", row.second, row.first); }));
     std::map<std::string, std::vector<std::string>> reasons;
     for (const FloatNode& node : result_.left)
       reasons[node.why].push_back(fmt::format("{} '{}'", node.op_type, node.node));
     for (auto& [why, nodes] : reasons) {
       const size_t count = nodes.size();
       if (count > kNamesShown) nodes.resize(kNamesShown), nodes.emplace_back("...");
-      say("left as {} ({}): {}\n", count == 1 ? "it is, 1 node" : fmt::format("they are, {} nodes", count),
-                    why, joined(nodes));
+      say("left as {} ({}): {}\n", count == 1 ? "it is, 1 node" : fmt::format("they are, {} nodes", count), why,
+          joined(nodes));
     }
   }
 
   void print_sizes() const {
     const auto before = static_cast<double>(model_.size()), after = static_cast<double>(result_.model.size());
-    say("{}: {:.1f} kB, {:.1f} % of the {:.1f} kB of {}\n", options_.output, after / 1e3,
-                  100 * after / before, before / 1e3, options_.model);
+    say("{}: {:.1f} kB, {:.1f} % of the {:.1f} kB of {}\n", options_.output, after / 1e3, 100 * after / before,
+        before / 1e3, options_.model);
   }
 
   void print_errors() {
@@ -175,8 +175,7 @@ void add_quantize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<QuantizeOptions>();
   CLI::App* command = app.add_subcommand("quantize", "write an ONNX model with integers in place of floats");
   command->add_option("model", options->model, "the ONNX model of floats")->required();
-  command->add_option("-o,--output", options->output, "the quantized model (.onnx; -: standard output)")
-      ->required();
+  command->add_option("-o,--output", options->output, "the quantized model (.onnx; -: standard output)")->required();
   options->calibration.add_to(*command);
   CLI::Option* dynamic =
       command->add_flag("--dynamic", options->is_dynamic, "find the ranges of activations in each run");

@@ -103,8 +103,10 @@ void ReferenceValues::check_names(const std::vector<vm::ValueInfo>& infos,
                     meant = unknown.empty() ? "" : nearest(unknown.front(), values);
   const std::string hint = meant.empty() ? "" : fmt::format("; did you mean '{}'?", printable(meant));
   if (num_known > 0 || has_outputs)
-    return print_note("note: {} of the values of --reference are not compared, since the model has none of these names: "
-                      "{}{}\n", unknown.size(), shown, hint);
+    return print_note(
+        "note: {} of the values of --reference are not compared, since the model has none of these names: "
+        "{}{}\n",
+        unknown.size(), shown, hint);
   fail({}, "--reference has no value to compare with: it has {}, and the model's values are {}{}",
        unknown.empty() ? "inputs alone" : shown,
        joined(std::span(values).first(std::min(values.size(), kMostShown)), quoted) +

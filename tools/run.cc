@@ -78,21 +78,21 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
 }
 
 // Results, and the right values of them.
-struct Comparison {
+struct ExpectedResults {
   std::vector<NamedValue> results;
   std::vector<vm::Value> expected;
 };
 // Reads the files of --expect, each for the result that it names, or for the only one.
-Comparison expected_files(const RunOptions& options, const std::vector<NamedValue>& results) {
-  Comparison comparison;
+ExpectedResults expected_files(const RunOptions& options, const std::vector<NamedValue>& results) {
+  ExpectedResults comparison;
   const auto quoted = [](const NamedValue& result) { return fmt::format("'{}'", printable(result.name)); };
   for (const std::string& text : options.expected) {
     const bool has_name = !is_nameless(text);
     if (!has_name && results.size() != 1)
       fail({}, "--expect {}: there are {} results, {}; give --expect NAME={}", text, results.size(),
            joined(results, quoted), text);
-    const auto [name, file] = has_name ? split_at_equals(text, "a result such as y=y.npy", names_file)
-                                       : std::pair(results[0].name, text);
+    const auto [name, file] =
+        has_name ? split_at_equals(text, "a result such as y=y.npy", names_file) : std::pair(results[0].name, text);
     const NamedValue* result = find_item(results, std::string(name), &NamedValue::name);
     if (!result) fail({}, "--expect: no result is called '{}'; there are {}", name, joined(results, quoted));
     const std::string path(file);
@@ -101,7 +101,7 @@ Comparison expected_files(const RunOptions& options, const std::vector<NamedValu
   }
   return comparison;
 }
-bool agree(const Comparison& comparison, const std::string& source, const RunOptions& options) {
+bool agree(const ExpectedResults& comparison, const std::string& source, const RunOptions& options) {
   const auto& [results, expected] = comparison;
   const std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
   for (const std::string& line : wrong) print_error("wrong result: {}\n", printable(line, std::string::npos));
@@ -125,7 +125,7 @@ int run(const RunOptions& stated) {
   show_results(results, function, options.results);
   const bool are_as_expected = options.expected.empty() || agree(expected_files(options, results), "--expect", options);
   if (options.test_data.empty()) return are_as_expected ? kRight : kWrong;
-  const Comparison with_data{results, read_outputs(options.test_data, results)};
+  const ExpectedResults with_data{results, read_outputs(options.test_data, results)};
   return agree(with_data, options.test_data, options) && are_as_expected ? kRight : kWrong;
 }
 

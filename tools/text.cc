@@ -33,7 +33,8 @@ std::string canonical(const TextOptions& options) {
   PrintOptions print = options.constants.get({options.file});
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
   // A text keeps all of its constants. A model's weights are left out when there is not a file for them.
-  const bool is_model = !is_text_file(split_text_path(options.file).file), keeps_all = !is_model && options.constants.file.empty();
+  const bool is_model = !is_text_file(split_text_path(options.file).file),
+             keeps_all = !is_model && options.constants.file.empty();
   if (keeps_all && options.constants.most_elements)
     throw CLI::ValidationError("--inline of a text needs --constants FILE for the larger constants");
   if (keeps_all) print.inline_elements = std::numeric_limits<int64_t>::max();

@@ -74,7 +74,9 @@ void TimingOptions::add_to(CLI::App& app) {
   app.add_option("--warmup", warmup, "runs before the timed ones")
       ->check(whole_number_in(0, kMostRuns))
       ->capture_default_str();
-  app.add_option("--seconds", seconds, "stop after that time, though --runs are not done")->check(number_from(0))->capture_default_str();
+  app.add_option("--seconds", seconds, "stop after that time, though --runs are not done")
+      ->check(number_from(0))
+      ->capture_default_str();
   app.add_flag("--cold", cold, "empty the processor's caches before each timed run");
 }
 

@@ -374,7 +374,8 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
     fail({},
          "input '{}': expected a file (.npy{} or an image; .npz for all inputs) or elements such as [[1, 2], [3, 4]], "
          "got '{}'{}",
-         input_, readers_.tensor_pb ? ", .pb" : "", given.text, given.text.ends_with(".npz") ? "; an archive gives all inputs: --input FILE.npz" : "");
+         input_, readers_.tensor_pb ? ", .pb" : "", given.text,
+         given.text.ends_with(".npz") ? "; an archive gives all inputs: --input FILE.npz" : "");
   if (!find_shape(given, 0, shape)) fail({}, "input '{}': lists inside of a list differ in length", input_);
   collect_atoms(given, atoms);
   if (dtype.is_string()) {

@@ -74,8 +74,8 @@ int run(const ViewCommand& command) {
   check_output(output, path.string());
   const CompileSettings settings = command.compiler.get(command.file);
   if (is_library_file(command.file)) check_settings_of_artifact(command.file, settings);
-  const View view = is_library_file(command.file) ? view_of_artifact(command.file)
-                                                  : view_of_module(command.file, settings);
+  const View view =
+      is_library_file(command.file) ? view_of_artifact(command.file) : view_of_module(command.file, settings);
   write_text(output, page_of(view, command.file));
   if (output != "-") print_message("{}: open it in a browser\n", output);
   for (const std::string& note : view.notes) print_note("note: {}\n", printable(note, std::string::npos));

@@ -217,17 +217,37 @@ TEST_CASE("senseless numbers are wrong usage", "[tools]") {
     const char *command, *flag, *number;
   };
   const Case cases[] = {
-      {"run", "--threads", "-3"},  {"run", "--threads", "2.5"},        {"run", "--threads", "9999999"},
-      {"run", "--rtol", "-1"},     {"run", "--atol", "nan"},           {"run", "--seed", "-1"},
-      {"run", "--jobs", "-1"},     {"bench", "--runs", "0"},           {"bench", "--runs", "-5"},
-      {"bench", "--runs", "many"}, {"bench", "--warmup", "-1"},        {"bench", "--seconds", "-0.5"},
-      {"bench", "--threads", ""},  {"compile", "--jobs", "-2"},        {"opt", "--bisect-limit", "-1"},
-      {"opt", "--rtol", "inf"},    {"reduce", "--limit", "0"},         {"fmt", "--inline", "-1"},
-      {"compile", "-O", "4"},      {"bench", "--seconds", "always"},   {"bench", "--threads", "99999999999999999999"},
-      {"run", "--mean", "inf"},    {"run", "--scale", "nan"},          {"run", "--scale", "1,-inf,2"},
- {"quantize", "--percentile", "nan"}, {"quantize", "--percentile", "49"}, {"run", "--scale", "0"},
+      {"run", "--threads", "-3"},
+      {"run", "--threads", "2.5"},
+      {"run", "--threads", "9999999"},
+      {"run", "--rtol", "-1"},
+      {"run", "--atol", "nan"},
+      {"run", "--seed", "-1"},
+      {"run", "--jobs", "-1"},
+      {"bench", "--runs", "0"},
+      {"bench", "--runs", "-5"},
+      {"bench", "--runs", "many"},
+      {"bench", "--warmup", "-1"},
+      {"bench", "--seconds", "-0.5"},
+      {"bench", "--threads", ""},
+      {"compile", "--jobs", "-2"},
+      {"opt", "--bisect-limit", "-1"},
+      {"opt", "--rtol", "inf"},
+      {"reduce", "--limit", "0"},
+      {"fmt", "--inline", "-1"},
+      {"compile", "-O", "4"},
+      {"bench", "--seconds", "always"},
+      {"bench", "--threads", "99999999999999999999"},
+      {"run", "--mean", "inf"},
+      {"run", "--scale", "nan"},
+      {"run", "--scale", "1,-inf,2"},
+      {"quantize", "--percentile", "nan"},
+      {"quantize", "--percentile", "49"},
+      {"run", "--scale", "0"},
       {"run", "--memory-limit", "-1"},
-      {"debug", "--rtol", "nan"},  {"run", "--winograd-error", "nan"}, {"compile", "--winograd-error", "-1"},
+      {"debug", "--rtol", "nan"},
+      {"run", "--winograd-error", "nan"},
+      {"compile", "--winograd-error", "-1"},
   };
   for (const Case& tried : cases) {
     const Outcome outcome = run_relaxc({tried.command, "model.onnx", fmt::format("{}={}", tried.flag, tried.number)});
@@ -415,7 +435,8 @@ TEST_CASE("Ctrl-C ends what lasts, and wipes the line of progress", "[tools]") {
       {{"bench", module, "--warmup", "1000000000"}, " of 1000000000 runs before the timed ones"},
       {{"bench", module, "--seconds", "1000", "--runs", "1000000000"}, " of at most 1000000000 runs"},
       {{"run", module, "--dim", "n=3000000", "--interpret"}, "of 2 kernels run in the interpreter: "},
-      {{"compare", module, module, "--seconds", "1000", "--runs", "1000000000"}, " of at most 1000000000 pairs of runs"},
+      {{"compare", module, module, "--seconds", "1000", "--runs", "1000000000"},
+       " of at most 1000000000 pairs of runs"},
   };
   for (const auto& [arguments, until] : cases) {
     int signal = 0;
