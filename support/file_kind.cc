@@ -18,7 +18,8 @@ struct Signature {
   FileContent content;
 };
 
-constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again", true};
+constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again",
+                            true};
 
 constexpr std::string_view kElf =
     "\x7f"

@@ -16,8 +16,8 @@ enum class ContentKind {
 
 struct FileContent {
   ContentKind kind;
-  std::string_view what;    // a noun: "an HTML page, as a failed download leaves it"
-  std::string_view remedy;  // where a model was expected, as text or as ONNX: "export the model with ..."
+  std::string_view what;     // a noun: "an HTML page, as a failed download leaves it"
+  std::string_view remedy;   // where a model was expected, as text or as ONNX: "export the model with ..."
   bool is_remedied = false;  // whether the remedy leads to the file that was meant, of any kind: "download it again"
 };
 

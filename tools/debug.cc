@@ -70,8 +70,11 @@ class Microscope {
 
   // Says how many values of the reference were looked at.
   std::string text_of_compared() const {
-    return fmt::format("compared with the reference: {} of {}, and {} within the model", num_stated_,
-                       counted(results_.size(), "result"), counted(compared_.size(), "value"));
+    const std::string within = compared_.empty() && is_stated_
+                                   ? "those within the model were not needed"
+                                   : counted(compared_.size(), "value") + " within the model";
+    return fmt::format("compared with the reference: {} of {}, and {}", num_stated_, counted(results_.size(), "result"),
+                       within);
   }
   // Returns the names by which a reference may have values: those of results and of nodes.
   std::vector<std::string> names_of_values() const {
