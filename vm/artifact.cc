@@ -219,12 +219,13 @@ std::string name_for_linker(int descriptor) {
   return name + formatted("/fd/{}", descriptor);
 }
 
-// Returns the remedy where the system, and not the file, is why the linker failed; else null.
-const char* why_not_opened(const std::string& problem) {
+// Returns the remedy where the system, and not the file, is why the linker did not open the path in /proc; else null.
+const char* remedy_of_system(const std::string& path, const std::string& problem) {
   if (problem.find(std::strerror(EMFILE)) != std::string::npos)
     return "the process has too many files open: close some, or raise the limit (ulimit -n)";
   if (problem.find(std::strerror(ENFILE)) != std::string::npos) return "the machine has too many files open";
-  if (access("/proc/self/fd", F_OK) != 0) return "it is opened by its descriptor, for which /proc has to be mounted";
+  if (access(path.c_str(), R_OK) != 0)
+    return "it is opened by its descriptor, for which /proc has to be mounted, and be that of this process's namespace";
   return nullptr;
 }
 
@@ -250,7 +251,7 @@ class SharedObject final : public KernelLibrary {
            "the machine code needs '{}', which neither the artifact nor this program has; link the program with the "
            "library that has it, or link it into the artifact (relaxc compile --link)",
            printable(problem.substr(kMissing.size())));
-    const char* remedy = why_not_opened(problem);
+    const char* remedy = remedy_of_system(name, problem);
     if (remedy != nullptr)
       fail(reader.place(), "the machine code does not load: {}; {}", printable(problem, std::string::npos), remedy);
     reader.damaged("the machine code does not load: {}", problem);
