@@ -17,8 +17,11 @@ Console& console() {
 }
 
 void add_console_flags(CLI::App& app) {
-  CLI::Option* quiet = app.add_flag("-q,--quiet", console().quiet, "print results and errors only");
-  app.add_flag("-v,--verbose", console().verbose, "say what was done and how long it took")->excludes(quiet);
+  app.add_flag("-q,--quiet", console().quiet, "print results and errors only");
+  app.add_flag("-v,--verbose", console().verbose, "say what was done and how long it took");
+  app.parse_complete_callback([] {  // CLI11's own exclusion takes a line of --help
+    if (console().quiet && console().verbose) throw CLI::ExcludesError("--quiet", "--verbose");
+  });
   app.add_option("--color", console().color, "colours: auto (on a terminal, unless NO_COLOR is set), always, never")
       ->type_name("WHEN")
       ->check(one_of({"auto", "always", "never"}).description(""));

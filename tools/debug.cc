@@ -404,7 +404,7 @@ class Microscope {
 };
 
 int debug(const DebugOptions& options) {
-  if (is_library_file(options.model))
+  if (is_library_file(options.model) && names_file("", options.model))
     throw CLI::ValidationError("debug takes a model or a text; '" + options.model + "' is machine code");
   std::vector<std::string> paths = options.reference;
   if (options.against != "interpreter") paths.push_back(options.against);

@@ -173,7 +173,7 @@ void add_threads(CLI::App& app, int& threads) {
 }
 
 void add_memory_limit(CLI::App& app, int64_t& bytes) {
-  app.add_option("--memory-limit", bytes, "bytes that a run may use at once (0: twice the machine's memory)")
+  app.add_option("--memory-limit", bytes, "bytes that a run may use (docs/deploy.md)")
       ->check(whole_number_in(0, std::numeric_limits<int64_t>::max()));
 }
 

@@ -353,7 +353,7 @@ class Module:
         z = R.sum(y, axis=[1])
         return z
 )");
-  const Outcome right = debug_in(folder, module, {"-v"});
+  const Outcome right = run_relaxc({"debug", module, "-o", folder.at("found"), "--dim", "n=3", "-v"});
   CHECK(right.exit_code == 0);
   CHECK(contains(right.err, "\n2 operators run in the interpreter in "));
   const Outcome outcome = debug_in(folder, module, {"--plugin", RELAXC_WRONG_PLUGIN});

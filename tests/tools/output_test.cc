@@ -206,7 +206,9 @@ TEST_CASE("a minus is standard output", "[tools]") {
   CHECK(named.exit_code == 0);
   CHECK(named.out == shown.out);
   CHECK(!fs::exists("-"));
-  CHECK(run_program({RELAXC_TOOL, "compile", kModule, "-o", "-"}, 300).exit_code == 2);
+  CHECK(run_program({RELAXC_TOOL, "compile", kModule, "-o", "-"}, 300)
+            .out.starts_with("\x7f"
+                             "ELF"));
   // By its path the artifact goes there alone.
   test::Folder folder("output");
   std::string artifact = folder.at("m.so");
