@@ -70,7 +70,7 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
     try {
       vm::write_file(args.back(), {object.data(), object.size()});
     } catch (const RuntimeError& error) {
-      fail({}, "{}; the environment variable TMPDIR names another place", error.what());
+      throw_runtime_error("{}; the environment variable TMPDIR names another place", error.what());
     }
   };
   for (size_t i = 0; i < kernels.objects.size(); ++i) add_object(fmt::format("{:04}.o", i), kernels.objects[i]);
