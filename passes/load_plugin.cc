@@ -10,6 +10,7 @@
 #include "support/file_kind.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
+#include "vm/open_library.h"
 
 namespace relaxc {
 
@@ -46,11 +47,9 @@ void Tables::load_plugin(const std::string& path) {
   if (std::ranges::count(plugins_, path)) fail({}, "plug-in '{}' is given twice", path);
   std::string hash = hash_of_library(path);
   // Rows point to its code, and so do results in caches of the process: it stays loaded.
-  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* why = dlerror();
-    fail({}, "plug-in '{}' cannot be loaded: {}", path, why ? why : "unknown error");
-  }
+  std::string reason;
+  void* library = vm::open_library(std::filesystem::absolute(path).native(), RTLD_NOW | RTLD_LOCAL, reason);
+  if (!library) fail({}, "plug-in '{}' cannot be loaded: {}", path, reason);
   check_version(path, library);
   auto entry = reinterpret_cast<void (*)(Tables&)>(dlsym(library, "relaxc_plugin"));
   if (!entry) fail({}, "plug-in '{}' has no entry 'relaxc_plugin'; define it by RELAXC_PLUGIN(tables)", path);

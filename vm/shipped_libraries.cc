@@ -14,6 +14,7 @@
 #include "support/printable.h"
 #include "support/version.h"
 #include "vm/error.h"
+#include "vm/open_library.h"
 
 namespace relaxc::vm {
 
@@ -77,11 +78,12 @@ std::string path_of_shipped(const char* file) {
 
 // Opens the library of builtins at a place. Returns null where it does not fit, with the reason in `problem`.
 const BuiltinLibrary* open_builtins_at(const std::string& path, std::string& problem) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // it stays open, since it has the code of values
+  std::string reason;
+  void* handle = open_library(path, RTLD_NOW | RTLD_LOCAL, reason);  // it stays open, since it has the code of values
   using Entry = const BuiltinLibrary*();
   auto* entry = handle ? reinterpret_cast<Entry*>(dlsym(handle, "relaxc_builtins_library")) : nullptr;
   if (!entry) {
-    problem = printable(dlerror());
+    problem = printable(handle ? dlerror() : reason);
     return nullptr;
   }
   const BuiltinLibrary* library = entry();

@@ -8,14 +8,16 @@
 #include "support/joined.h"
 #include "support/printable.h"
 #include "vm/error.h"
+#include "vm/open_library.h"
 
 namespace relaxc::vm {
 
 std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path, Table table) {
   std::shared_ptr<UserLibrary> library(new UserLibrary);
   library->path_ = path;
-  library->handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library->handle_) fail(span_of_file(path), "the library does not load: {}", printable(dlerror()));
+  std::string reason;
+  library->handle_ = open_library(path, RTLD_NOW | RTLD_LOCAL, reason);
+  if (!library->handle_) fail(span_of_file(path), "the library does not load: {}", printable(reason));
   link_map* found = nullptr;  // the dynamic linker searched for a name
   if (path.find('/') == std::string::npos && dlinfo(library->handle_, RTLD_DI_LINKMAP, &found) == 0)
     library->path_ = found->l_name;

@@ -1,0 +1,74 @@
+#include "vm/open_library.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "support/formatted.h"
+#include "support/joined.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+// Returns how many bytes the file has to have for what its ELF headers say of it; 0 where it is not such a file.
+uint64_t bytes_by_headers(int descriptor) {
+  Elf64_Ehdr header;
+  if (pread(descriptor, &header, sizeof header, 0) != sizeof header ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
+    return 0;
+  uint64_t needed = header.e_phoff + uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  for (uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (pread(descriptor, &segment, sizeof segment, static_cast<off_t>(header.e_phoff + i * sizeof segment)) !=
+        sizeof segment)
+      break;
+    if (segment.p_type == PT_LOAD) needed = std::max(needed, segment.p_offset + segment.p_filesz);
+  }
+  return needed;
+}
+
+// Returns why the file cannot be a whole library; "" where nothing is known against it.
+std::string why_cut_off(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return "";  // dlopen says why
+  struct stat status{};
+  const bool is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const uint64_t needed = is_file ? bytes_by_headers(descriptor) : 0, size = static_cast<uint64_t>(status.st_size);
+  close(descriptor);
+  if (needed <= size) return "";
+  return formatted(
+      "'{}' was cut off: it has {} bytes, and its headers state at least {}; copy it again, or build it again", path,
+      size, needed);
+}
+
+// Returns the same for the file that the dynamic linker takes for a name, where LD_LIBRARY_PATH has it.
+std::string why_found_is_cut_off(const std::string& name) {
+  const char* folders = std::getenv("LD_LIBRARY_PATH");
+  for (std::string_view folder : parts_of(folders ? folders : "", ':')) {
+    const std::string path = formatted("{}/{}", folder.empty() ? "." : folder, name);
+    if (access(path.c_str(), R_OK) == 0) return why_cut_off(path);
+  }
+  return "";
+}
+
+}  // namespace
+
+void* open_library(const std::string& path, int flags, std::string& reason) {
+  const bool is_name = path.find('/') == std::string::npos;
+  reason = is_name ? why_found_is_cut_off(path) : why_cut_off(path);
+  if (!reason.empty()) return nullptr;
+  void* handle = dlopen(path.c_str(), flags);
+  if (handle != nullptr) return handle;
+  const char* problem = dlerror();
+  reason = problem ? problem : "unknown error";
+  return nullptr;
+}
+
+}  // namespace relaxc::vm
