@@ -1,6 +1,9 @@
 #include "vm/builder.h"
 
+#include <algorithm>
+
 #include "support/check.h"
+#include "support/lists.h"
 #include "vm/verifier.h"
 
 namespace relaxc::vm {
@@ -45,7 +48,33 @@ void ExecutableBuilder::set_metadata(const std::string& key, std::string value) 
   executable_.metadata[key] = std::move(value);
 }
 
+namespace {
+
+// Opens the dims of declared results that `others`, those of the function for inputs of other sizes, state otherwise.
+void open_other_dims(std::vector<ValueInfo>& infos, const std::vector<ValueInfo>& others) {
+  for (size_t i = 0; i < std::min(infos.size(), others.size()); ++i) {
+    ValueInfo& info = infos[i];
+    const ValueInfo& other = others[i];
+    open_other_dims(info.fields, other.fields);
+    if (!info.dims) continue;
+    if (!other.dims || other.dims->size() != info.dims->size()) {
+      info.dims.reset();
+      continue;
+    }
+    for (size_t d = 0; d < info.dims->size(); ++d) {
+      if ((*info.dims)[d] != (*other.dims)[d]) (*info.dims)[d] = {.text = "?"};
+    }
+  }
+}
+
+}  // namespace
+
 Executable ExecutableBuilder::finish() {
+  for (Function& function : executable_.functions) {
+    const std::string* name = find_value(executable_.metadata, std::string(kOtherwiseKey) + function.name);
+    const Function* other = name ? executable_.find_function(*name) : nullptr;
+    if (other) open_other_dims(function.outputs, other->outputs);
+  }
   for (const Function& function : executable_.functions)
     RELAXC_CHECK(is_defined(function), "function {} is called, but not defined", function.name);
   std::vector<std::string> messages = verify(executable_);
