@@ -225,6 +225,12 @@ struct ParallelLoop {
 
   int64_t share_begin(int64_t worker) const { return n / workers * worker + std::min(worker, n % workers); }
 
+  bool is_handed_out() const {
+    return std::all_of(shares.begin(), shares.begin() + workers, [](const KernelRuntime::Share& share) {
+      return share.next.load(std::memory_order_relaxed) >= kNumChunks;
+    });
+  }
+
   void work(int worker) {
     ScratchArena& arena = arenas[static_cast<size_t>(worker)];
     Temporarily scope(worker_scope, WorkerScope{runtime, &arena, true});
@@ -337,9 +343,15 @@ int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* 
   if (workers == 1 || worker_scope.runtime != this || worker_scope.in_parallel) return body(closure, 0, n);
   for (int64_t w = 0; w < workers; ++w) shares_[static_cast<size_t>(w)].next.store(0, std::memory_order_relaxed);
   ParallelLoop loop{this, arenas_, shares_, body, closure, n, workers};
-  pool_->run([](void* self, int worker) { static_cast<ParallelLoop*>(self)->work(worker); }, &loop,
-             static_cast<int>(workers));
-  return loop.status.load(std::memory_order_relaxed);
+  auto enter = [](void* self, int worker) {
+    auto& entered = *static_cast<ParallelLoop*>(self);
+    if (worker >= 0 && worker < entered.workers) entered.work(worker);
+  };
+  pool_->run(enter, &loop, static_cast<int>(workers));
+  const int32_t status = loop.status.load(std::memory_order_relaxed);
+  if (status != 0 || loop.is_handed_out()) return status;
+  report("the thread pool of the host returned before the work was done: its run() has to call task(closure, 0)", {});
+  return 1;
 }
 
 }  // namespace relaxc::vm
