@@ -6,6 +6,9 @@
 //
 // or model.write("model.so") and, elsewhere and without the compiler, relaxc::Program::load("model.so").
 #pragma once
+#if __cplusplus < 202002L
+#error "C++20 is needed: compile with -std=c++20"
+#endif
 #include <map>
 #include <set>
 #include <string>

@@ -7,6 +7,9 @@
 // A Program is immutable and shared by threads; each thread (caller) has one Session. Dims may change from run to
 // run. Errors: CompileError when loading, RuntimeError when running: a UsageError among them where the call is wrong.
 #pragma once
+#if __cplusplus < 202002L
+#error "C++20 is needed: compile with -std=c++20"
+#endif
 #include "vm/builtins.h"
 #include "vm/caches.h"
 #include "vm/error.h"
@@ -108,6 +111,10 @@ class Session {
   void cancel();
   // The session does not own the profiler; null turns profiling off.
   void set_profiler(vm::Profiler* profiler);
+  // Return tensors in the session's memory, which its allocator gives and memory_limit counts: an uninitialised one,
+  // and a copy.
+  Tensor new_tensor(std::vector<int64_t> shape, DType dtype);
+  Tensor copy_of(const Tensor& tensor);
   vm::MemoryPool::Stats memory_stats() const;
   // Returns idle memory to the system.
   void trim();

@@ -80,8 +80,6 @@ bool overlap(const Tensor& a, const Tensor& b) {
          std::less<>()(b_begin, a_begin + a.bytes());
 }
 
-Tensor copied(const Tensor& tensor) { return Tensor::copy_of(tensor.shape(), tensor.dtype(), tensor.raw()); }
-
 // Reports memory that a run would write to while another input has it, too.
 void check_caches(const vm::Image& image, const vm::Function& function, std::span<const vm::Value> inputs) {
   const auto place = static_cast<size_t>(&function - image.executable.functions.data());
@@ -144,7 +142,7 @@ std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_vie
     auto is_shared = [&](const Tensor& other) { return overlap(other, results[i]); };
     if (std::ranges::any_of(program_.executable().constants, is_shared) ||
         std::ranges::any_of(std::span(results).first(i), is_shared))
-      results[i] = copied(results[i]);
+      results[i] = copy_of(results[i]);
   }
   return results;
 }
@@ -176,7 +174,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
       bool in_place = &output == &outputs[i] && output.raw() == results[i].raw();
       return !in_place && overlap(output, results[i]);
     };
-    if (std::ranges::any_of(outputs, endangers)) saved[i] = copied(results[i]);
+    if (std::ranges::any_of(outputs, endangers)) saved[i] = copy_of(results[i]);
   }
   for (size_t i = 0; i < results.size(); ++i) {
     if (saved[i].raw() == outputs[i].raw() || saved[i].bytes() == 0) continue;
@@ -190,6 +188,15 @@ vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_vie
 
 void Session::cancel() { interpreter_->cancel(); }
 void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }
+Tensor Session::new_tensor(std::vector<int64_t> shape, DType dtype) {
+  const std::shared_ptr<void> memory = interpreter_->memory().allocate(checked_tensor_bytes(shape, dtype));
+  return Tensor::view(std::move(shape), dtype, memory.get(), memory);
+}
+Tensor Session::copy_of(const Tensor& tensor) {
+  const std::shared_ptr<void> memory = interpreter_->memory().allocate(tensor.bytes());
+  std::memcpy(memory.get(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  return Tensor::view(tensor.shape(), tensor.dtype(), memory.get(), memory);
+}
 vm::MemoryPool::Stats Session::memory_stats() const { return interpreter_->memory().stats(); }
 void Session::trim() { interpreter_->memory().trim(); }
 
