@@ -93,7 +93,7 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
     if (context.stretches_dims) {
       x = y = size_of_meeting(x, y);
     } else {
-      require_equal(x, y, "shapes do not broadcast unless the model or the flag dim says that one is 1");
+      require_equal(x, y, "shapes do not broadcast unless one is fixed to 1 (--dim NAME=1)");
       is_plainer(y, x) ? x = y : y = x;
     }
   }

@@ -353,7 +353,11 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
                          const Span& span) {
   if (proto.has_segment()) fail_unsupported(span, "tensors in segments");
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    if (self->folder_.empty()) fail(span, "external data cannot be read for a model in memory");
+    if (self->folder_.empty())
+      fail(span,
+           "external data cannot be read for a model in memory; compile the model from its file, or put its weights "
+           "into "
+           "it (onnx.load and onnx.save do)");
     ExternalData data = read_external_data(proto, span);
     std::shared_ptr<const vm::MappedFile>& file = self->external_[data.location];
     if (!file) file = map_below(self->folder_, data.location, span);
