@@ -8,13 +8,24 @@ using relaxc::vm::Value;
 
 namespace {
 
-// Makes a value from what `make` returns.
+// Makes a value from what `make` returns. `name` is that of the pointer in the interface.
 template <class Make>
-relaxc_status make_value(relaxc_any** value, const Make& make) {
+relaxc_status make_value(relaxc_any** value, const Make& make, const char* name = "value") {
   return call([&] {
-    given(value, "value") = nullptr;
+    given(value, name) = nullptr;
     *value = new relaxc_any{make()};
   });
+}
+
+// Returns "; read it by relaxc_any_get_int" for a value that another function reads.
+std::string reader_of(const Value& value) {
+  const char* reader = value.kind() == relaxc::vm::ValueKind::kTensor   ? "get_tensor"
+                       : value.kind() == relaxc::vm::ValueKind::kShape  ? "get_shape"
+                       : value.kind() == relaxc::vm::ValueKind::kInt    ? "get_int"
+                       : value.kind() == relaxc::vm::ValueKind::kDouble ? "get_double"
+                       : value.kind() == relaxc::vm::ValueKind::kString ? "get_string"
+                                                                        : nullptr;
+  return reader ? relaxc::formatted("; read it by relaxc_any_{}", reader) : "";
 }
 
 // Gives a member of a value of the kind T.
@@ -22,7 +33,9 @@ template <class T, class Read>
 relaxc_status read_value(const relaxc_any* value, const char* expected, const Read& read) {
   return call([&] {
     const T* found = given(value, "value").value.get_if<T>();
-    if (!found) throw_usage_error("the value is {}, expected {}", describe(value->value), expected);
+    if (!found)
+      throw_usage_error("the value is {} ({}), expected {}{}", describe(value->value),
+                        relaxc::vm::to_string(value->value.kind()), expected, reader_of(value->value));
     read(*found);
   });
 }
@@ -174,10 +187,11 @@ relaxc_status relaxc_any_num_items(const relaxc_any* value, int32_t* count) {
   return call([&] { given(count, "count") = static_cast<int32_t>(items_of(given(value, "value")).size()); });
 }
 relaxc_status relaxc_any_item(const relaxc_any* value, int32_t index, relaxc_any** item) {
-  return make_value(item, [&]() -> Value {
+  auto find = [&]() -> Value {
     std::span<const Value> items = items_of(given(value, "value"));
     if (index < 0 || index >= std::ssize(items))
       throw_usage_error("item {} does not exist: there are {}", index, items.size());
     return items[static_cast<size_t>(index)];
-  });
+  };
+  return make_value(item, find, "item");
 }

@@ -11,6 +11,7 @@
 #include "api/compiler.h"
 #include "api/handles.h"
 #include "support/fork_guard.h"
+#include "vm/open_library.h"
 #include "vm/shipped_libraries.h"
 
 namespace relaxc::api {
@@ -76,11 +77,11 @@ relaxc_compiler_entry_type open_compiler() {
   const int flags = RTLD_NOW | RTLD_LOCAL | (has_own_allocator() ? 0 : RTLD_DEEPBIND);
   std::string problem;
   for (const std::string& path : paths) {
-    void* handle = dlopen(path.c_str(), flags);
+    std::string reason;
+    void* handle = vm::open_library(path, flags, reason);
     if (void* entry = handle ? dlsym(handle, kEntry) : nullptr)
       return reinterpret_cast<relaxc_compiler_entry_type>(entry);
-    const char* reason = dlerror();
-    if (problem.empty()) problem = reason ? reason : path + " is not the compiler of relaxc";
+    if (problem.empty()) problem = handle ? path + " is not the compiler of relaxc" : reason;
   }
   fail_to_open(problem);
 }
@@ -129,6 +130,26 @@ void check_texts(int32_t count, const char* const* texts, const char* name) {
   }
 }
 
+// The values of params that become constants, dense, as the compiler reads them.
+class BoundValues {
+ public:
+  explicit BoundValues(relaxc_compile_options& options) {
+    for (int32_t i = 0; i < options.num_bound; ++i)
+      tensors_.push_back(tensor_of(options.bound[i], formatted("the value of '{}'", options.bound_names[i]).c_str()));
+    for (const Tensor& tensor : tensors_) {
+      auto* dims = const_cast<int64_t*>(tensor.shape().data());  // DLTensor has no pointers to const
+      rows_.push_back({tensor.raw(), {kDLCPU, 0}, tensor.ndim(), dlpack_dtype(tensor.dtype()), dims, nullptr, 0});
+    }
+    options.bound = rows_.data();
+  }
+  BoundValues(const BoundValues&) = delete;
+  BoundValues& operator=(const BoundValues&) = delete;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<DLTensor> rows_;
+};
+
 relaxc_compile_options checked(const relaxc_compile_options& options) {
   check_texts(options.num_dims, options.dim_names, "dim_names");
   check_count(options.num_dims, options.dim_values, "dim_values");
@@ -148,12 +169,17 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   check_texts(options.num_types, options.types, "types");
   check_texts(options.num_linked, options.linked, "linked");
   check_texts(options.num_host_symbols, options.host_symbols, "host_symbols");
+  check_texts(options.num_bound, options.bound_names, "bound_names");
+  check_count(options.num_bound, options.bound, "bound");
+  check_flag(options.clamp_indices, "clamp_indices");
+  check_flag(options.strict, "strict");
+  check_flag(options.check_bounds, "check_bounds");
   if (options.inline_elements < -1)
     throw_usage_error("inline_elements is {}, expected a number from 1, 0 for the default, or -1 for none",
                       options.inline_elements);
-  if (options.in_place != 0 && options.in_place != 1)
-    throw_usage_error("in_place is {}, expected 0 or 1", options.in_place);
-  if (options.num_threads < 0) throw_usage_error("num_threads is {}", options.num_threads);
+  check_flag(options.in_place, "in_place");
+  if (options.num_threads < 0 || options.num_threads > vm::kMostThreads)
+    throw_usage_error("num_threads is {}, expected 1 to {}, or 0 for all cores", options.num_threads, vm::kMostThreads);
   if (!std::isfinite(options.winograd_error))
     throw_usage_error("winograd_error is {}, expected a finite number", options.winograd_error);
   if (options.opt_level < -1 || options.opt_level > 3)
@@ -164,6 +190,7 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
 // Throws the error that the compiler answers.
 Heard compile(relaxc_compiler_request request, const relaxc_compile_options* options) {
   request.options = checked(options_of(options, "relaxc_compile_options"));
+  const BoundValues bound(request.options);
   const ForkGuard guard;  // opening the compiler takes locks, too
   Heard heard;
   const relaxc_compiler_reply reply{&heard, Heard::failed, Heard::place, Heard::take_text, Heard::take_cached};

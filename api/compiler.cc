@@ -26,8 +26,8 @@ namespace {
 const char* text_of(const char* given, const char* otherwise) { return given ? given : otherwise; }
 
 void log_to(const relaxc_compile_options& options, relaxc_log_level level, std::string line) {
-  constexpr std::string_view kWarning = "warning: ";  // which the level says
-  if (level == RELAXC_LOG_WARNING && line.starts_with(kWarning)) line.erase(0, kWarning.size());
+  const std::string_view said = level == RELAXC_LOG_WARNING ? "warning: " : "note: ";  // by the level, too
+  if (line.starts_with(said)) line.erase(0, said.size());
   while (line.ends_with('\n')) line.pop_back();
   if (options.log) options.log(options.user, level, line.c_str());
 }
@@ -43,6 +43,16 @@ void set_types(const relaxc_compile_options& options, CompileSettings& settings)
   for (int32_t i = 0; i < options.num_types; ++i) {
     const bool is_new = settings.types.emplace(options.type_names[i], parse_type(options.types[i], dims)).second;
     if (!is_new) fail_usage({}, "input '{}' has two types in the options", options.type_names[i]);
+  }
+}
+
+void set_bound_values(const relaxc_compile_options& options, CompileSettings& settings) {
+  for (int32_t i = 0; i < options.num_bound; ++i) {
+    const DLTensor& value = options.bound[i];
+    const DType dtype = dtype_from_dlpack(value.dtype.code, value.dtype.bits, value.dtype.lanes);
+    Tensor copy = Tensor::copy_of({value.shape, value.shape + value.ndim}, dtype, value.data);
+    const bool is_new = settings.params.emplace(options.bound_names[i], std::move(copy)).second;
+    if (!is_new) fail_usage({}, "param '{}' has two values in the options", options.bound_names[i]);
   }
 }
 
@@ -63,6 +73,10 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   for (int32_t i = 0; i < options.num_ranges; ++i)
     settings.dim_ranges[options.range_names[i]] = {options.range_least[i], options.range_most[i]};
   set_types(options, settings);
+  set_bound_values(options, settings);
+  if (options.clamp_indices) settings.gather = OutOfRange::kClamp;
+  settings.strict = options.strict != 0;
+  settings.check_bounds = options.check_bounds != 0;
   settings.linked.assign(options.linked, options.linked + options.num_linked);
   settings.host_symbols.assign(options.host_symbols, options.host_symbols + options.num_host_symbols);
   settings.jobs = options.num_threads;

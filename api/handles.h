@@ -30,6 +30,10 @@ inline void check_count(int32_t count, const void* at, const char* what) {
     throw_usage_error("{}: there are {}{}", what, count, at ? "" : ", at a null pointer");
 }
 
+inline void check_flag(int64_t value, const char* name) {
+  if (value != 0 && value != 1) throw_usage_error("{} is {}, expected 0 or 1", name, value);
+}
+
 // Notes the exception that is being handled as the last error of the thread, and returns its status.
 relaxc_status note_error() noexcept;
 
@@ -95,9 +99,9 @@ struct Form {
   std::shared_ptr<const std::vector<int64_t>> shape = nullptr;
   int64_t bytes = 0;
 };
-// Returns the host's tensor as one of ours, lent where it is dense, else copied. `last` is the form of the tensor that
-// had this place in the last run, and becomes that of this one.
-Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last);
+// Returns the host's tensor as one of ours, lent where it is dense, else copied, to the session's memory where there is
+// one. `last` is the form of the tensor that had this place in the last run, and becomes that of this one.
+Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last, Session* session = nullptr);
 inline Tensor tensor_of(const DLTensor& tensor, const char* what) {
   Form none;
   return tensor_of(tensor, what, none);

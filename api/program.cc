@@ -61,6 +61,7 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
 [[maybe_unused]] static const bool kNamesContent = (name_kinds_of_files(), true);
 
 static LoadOptions load_options(const relaxc_load_options& options) {
+  check_flag(options.trust_contents, "trust_contents");
   return {.verify_hash = options.trust_contents == 0};
 }
 

@@ -215,7 +215,7 @@ typedef struct relaxc_memory_stats {
 /* Memory of tensors; kernels' scratch memory, which memory_limit counts, is not in it. */
 RELAXC_API void relaxc_session_memory(const relaxc_session* session, relaxc_memory_stats* stats);
 
-/* One call of a kernel, valid during the callback. */
+/* One call of a kernel. What a callback is given is valid during the callback. */
 typedef struct relaxc_kernel_record {
   size_t size;                   /* of this struct in the library */
   const char* kernel;            /* "fused_conv2d_relu" */
@@ -226,8 +226,15 @@ typedef struct relaxc_kernel_record {
   int64_t bytes;                 /* of its tensors, each counted once */
 } relaxc_kernel_record;
 typedef void (*relaxc_profiler)(void* user, const relaxc_kernel_record* record);
-/* Calls back after each kernel of later runs, on the thread that runs; NULL ends that. */
+/* Calls back after each kernel of later runs, on the thread that runs; NULL ends that. The run waits for the callback:
+ * where the time between kernels matters, keep records instead. */
 RELAXC_API void relaxc_session_profile(relaxc_session* session, relaxc_profiler profiler, void* user);
+/* Since version 2. Makes later runs keep records of their kernels, in place of callbacks: that takes the run less than
+ * 0.1 microseconds a kernel. `keep` 0 ends it. */
+RELAXC_API relaxc_status relaxc_session_keep_records(relaxc_session* session, int32_t keep);
+/* Gives the records of the last run, in order. They are valid until the next run or keep_records. */
+RELAXC_API relaxc_status relaxc_session_records(relaxc_session* session, const relaxc_kernel_record** records,
+                                                int32_t* count);
 
 /* ---- Runs on tensors
  *
@@ -339,6 +346,13 @@ typedef struct relaxc_compile_options {
                               -1: none */
   const char* constants;   /* of relaxc_module_text: the file for larger ones (safetensors), which the text names, so
                               that it can be read back beside the file; NULL: they are left out of the text */
+  const char* const* bound_names; /* params of the function that become constants, such as weights, and their values, */
+  const DLTensor* bound;          /* which are copied */
+  int32_t num_bound;
+  int32_t clamp_indices; /* 1: a gather takes the element nearest to an index out of range; 0: that is an error of the
+                            run */
+  int32_t strict;        /* 1: contradictions in a model are errors; 0: they are warnings */
+  int32_t check_bounds;  /* 1: machine code tests every index that is not proven to be in range; 0: it trusts kernels */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "api/handles.h"
+#include "api/profile.h"
 #include "support/joined.h"
-#include "vm/formula.h"
 
 namespace relaxc::api {
 
@@ -17,25 +17,6 @@ class HostPool final : public vm::TaskPool {
 
  private:
   relaxc_thread_pool host_;
-};
-
-class HostProfiler final : public vm::Profiler {
- public:
-  HostProfiler(relaxc_profiler callback, void* user) : callback_(callback), user_(user) {}
-  void on_kernel(const vm::KernelEvent& event) override {
-    const std::string kernel(event.kernel), node(event.label);
-    int64_t bytes = 0;
-    for (const Tensor* tensor : event.tensors) bytes += tensor->bytes();
-    std::optional<double> operations = vm::evaluate_formula(event.info->operations, event.tensors);
-    relaxc_kernel_record record{sizeof(relaxc_kernel_record), kernel.c_str(), node.c_str(),
-                                event.info->rule.c_str(),     event.start_ns, event.duration_ns,
-                                operations.value_or(-1),      bytes};
-    callback_(user_, &record);
-  }
-
- private:
-  relaxc_profiler callback_;
-  void* user_;
 };
 
 char* first_byte(const DLTensor& tensor) {
@@ -94,7 +75,7 @@ bool is_dense(const DLTensor& tensor) {
   return true;
 }
 
-Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last) {
+Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last, Session* session) {
   check_place(tensor, what);
   const std::span<const int64_t> dims(tensor.shape, static_cast<size_t>(tensor.ndim));
   const DLDataType stated = tensor.dtype;
@@ -108,10 +89,13 @@ Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last) {
   const bool dense = is_dense(tensor),
              aligned = reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(dtype.bytes()) == 0;
   if (dense && aligned) return Tensor::view(last.shape, dtype, first, nullptr);
-  if (dense) return Tensor::copy_of(*last.shape, dtype, first);
-  if (dtype.is_packed()) throw_usage_error("{} has strides and packed elements; make it dense first", what);
-  Tensor copy = Tensor::empty(*last.shape, dtype);
+  if (!dense && dtype.is_packed()) throw_usage_error("{} has strides and packed elements; make it dense first", what);
+  Tensor copy = session ? session->new_tensor(*last.shape, dtype) : Tensor::empty(*last.shape, dtype);
   char* to = static_cast<char*>(copy.raw());
+  if (dense) {
+    std::memcpy(to, first, static_cast<size_t>(last.bytes));
+    return copy;
+  }
   for_each_element(tensor, dtype.bytes(), [&](const char* element) {
     std::memcpy(to, element, static_cast<size_t>(dtype.bytes()));
     to += dtype.bytes();
@@ -138,22 +122,24 @@ struct relaxc_session {
       : session(of->program, std::move(options)) {}
   relaxc::Session session;
   std::optional<HostProfiler> profiler;
+  std::optional<KernelRecords> records;
   std::vector<relaxc::Tensor> inputs, outputs;  // of a run, kept for their memory
   std::vector<Form> input_forms, output_forms;  // of the last run
 
-  bool runs = false;
+  std::atomic<bool> runs = false;
 
-  // A run. A callback in it must not begin another.
+  // A run. Neither a callback in it nor another thread may begin another; nothing of the session is read before.
   class Scope {
    public:
     explicit Scope(relaxc_session& session) : session_(session) {
-      if (session.runs) throw_usage_error("a run of the session is in progress");
-      session.runs = true;
+      if (session.runs.exchange(true, std::memory_order_acquire))
+        throw_usage_error("a run of the session is in progress");
+      if (session.records) session.records->clear();
     }
     ~Scope() {
-      session_.runs = false;
       session_.inputs.clear();
       session_.outputs.clear();
+      session_.runs.store(false, std::memory_order_release);
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -206,9 +192,30 @@ void relaxc_session_profile(relaxc_session* session, relaxc_profiler profiler, v
   if (!session) return;
   session->session.set_profiler(nullptr);
   session->profiler.reset();
+  session->records.reset();
   if (!profiler) return;
   session->profiler.emplace(profiler, user);
   session->session.set_profiler(&*session->profiler);
+}
+
+relaxc_status relaxc_session_keep_records(relaxc_session* session, int32_t keep) {
+  return call([&] {
+    given(session, "session");
+    check_flag(keep, "keep");
+    relaxc_session_profile(session, nullptr, nullptr);
+    if (keep) session->session.set_profiler(&session->records.emplace());
+  });
+}
+relaxc_status relaxc_session_records(relaxc_session* session, const relaxc_kernel_record** records, int32_t* count) {
+  return call([&] {
+    given(count, "count") = 0;
+    given(records, "records") = nullptr;
+    if (!given(session, "session").records)
+      throw_usage_error("the session keeps no records: call relaxc_session_keep_records before the run");
+    const std::vector<relaxc_kernel_record>& kept = session->records->records();
+    *records = kept.data();
+    *count = static_cast<int32_t>(kept.size());
+  });
 }
 
 namespace {
@@ -221,15 +228,18 @@ std::string place_of(const char* what, size_t number, const std::vector<relaxc::
   return relaxc::formatted("{} {} (counted from 0){}", what, number, name);
 }
 
-void take(const DLTensor* tensors, int32_t count, const char* what, const std::vector<relaxc::vm::ValueInfo>& infos,
-          std::vector<Form>& last, std::vector<relaxc::Tensor>& taken) {
+void take(relaxc::Session& session, const DLTensor* tensors, int32_t count, const char* what,
+          const std::vector<relaxc::vm::ValueInfo>& infos, std::vector<Form>& last,
+          std::vector<relaxc::Tensor>& taken) {
   check_count(count, tensors, what);
   const auto size = static_cast<size_t>(count);
   if (last.size() < size) last.resize(size);
   size_t i = 0;
   try {
-    for (; i < size; ++i) taken.push_back(tensor_of(tensors[i], "it", last[i]));
-  } catch (const UsageError& error) {  // a name for each tensor would cost every run
+    for (; i < size; ++i) taken.push_back(tensor_of(tensors[i], "it", last[i], &session));
+  } catch (const relaxc::OutOfMemory& error) {  // a name for each tensor would cost every run
+    throw relaxc::OutOfMemory(relaxc::formatted("{}: {}", place_of(what, i, infos), error.what()));
+  } catch (const UsageError& error) {
     throw_usage_error("{}: {}", place_of(what, i, infos), error.what());
   } catch (const relaxc::RuntimeError& error) {
     relaxc::throw_runtime_error("{}: {}", place_of(what, i, infos), error.what());
@@ -276,7 +286,7 @@ void check_caches_are_lent(const relaxc_session& session, const relaxc::vm::Func
 void take_inputs(relaxc_session& session, const relaxc::vm::Function& function, const DLTensor* inputs,
                  int32_t num_inputs) {
   check_ranks(inputs, function.inputs);
-  take(inputs, num_inputs, "input", function.inputs, session.input_forms, session.inputs);
+  take(session.session, inputs, num_inputs, "input", function.inputs, session.input_forms, session.inputs);
   check_caches_are_lent(session, function, [&](size_t i) { return session.inputs[i].owner() != nullptr; });
 }
 
@@ -298,7 +308,7 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
     check_count(num_inputs, inputs, "inputs");
     const relaxc::vm::Function& called = function_for(*session, function, num_inputs, num_outputs);
     take_inputs(*session, called, inputs, num_inputs);
-    take(outputs, num_outputs, "output", called.outputs, session->output_forms, session->outputs);
+    take(session->session, outputs, num_outputs, "output", called.outputs, session->output_forms, session->outputs);
     session->session.run_into(session->inputs, session->outputs, text_of(function));
     for (int32_t i = 0; i < num_outputs; ++i) {
       const relaxc::Tensor& result = session->outputs[static_cast<size_t>(i)];
@@ -320,7 +330,7 @@ relaxc_status relaxc_run(relaxc_session* session, const char* function, const DL
       throw_usage_error("the function has {} results, got places for {}", results.size(), num_outputs);
     for (relaxc::Tensor& result : results) {
       if (result.dtype().is_string()) throw_usage_error("a result is of strings; use relaxc_run_values");
-      if (is_lent(*session, result)) result = relaxc::Tensor::copy_of(result.shape(), result.dtype(), result.raw());
+      if (is_lent(*session, result)) result = session->session.copy_of(result);
     }
     for (int32_t i = 0; i < num_outputs; ++i) outputs[i] = results[static_cast<size_t>(i)].to_dlpack();
   });

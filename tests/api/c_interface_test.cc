@@ -14,6 +14,18 @@ TEST_CASE("a host in C compiles, loads, runs and makes mistakes", "[api]") {
   CHECK(outcome.out == "all right\n");
 }
 
+TEST_CASE("the C++ headers say which standard they need", "[api]") {
+  for (const char* header : {"codegen/compile.h", "vm/program.h"}) {
+    test::Outcome outcome = test::run_program({"c++", "-std=c++17", "-fsyntax-only", "-I" RELAXC_SOURCE_DIR, "-x",
+                                               "c++", RELAXC_SOURCE_DIR "/" + std::string(header)},
+                                              60);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code != 0);
+    const std::string first = outcome.err.substr(0, outcome.err.find("\n", outcome.err.find("error:")));
+    CHECK(first.find("C++20 is needed") != std::string::npos);
+  }
+}
+
 // Names of other packages, such as those of C++ templates, would meet those of the host.
 TEST_CASE("the shared libraries show functions of one prefix and need what they say", "[api]") {
   std::vector<std::string> libraries = {RELAXC_C_LIBRARY, RELAXC_COMPILER_LIBRARY,

@@ -531,6 +531,11 @@ static void check_values(void) {
   EXPECT(strcmp(relaxc_any_describe(part), "float32[2]") == 0);
   relaxc_any_release(part);
   EXPECT(relaxc_any_item(outputs[0], 2, &part) == RELAXC_USAGE && part == NULL);
+  EXPECT(relaxc_any_item(outputs[0], 0, NULL) == RELAXC_USAGE && MESSAGE_HAS("item is a null pointer"));
+  relaxc_any* seven = NULL;
+  EXPECT(relaxc_any_int(7, &seven) == RELAXC_OK && relaxc_any_get_double(seven, &real) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("the value is 7 (int), expected a double; read it by relaxc_any_get_int"));
+  relaxc_any_release(seven);
   EXPECT(relaxc_any_get_int(outputs[1], &integer) == RELAXC_OK && integer == -3);
   EXPECT(relaxc_any_get_double(outputs[1], &real) == RELAXC_USAGE);
   EXPECT(relaxc_any_kind(outputs[2]) == RELAXC_NONE);
@@ -690,6 +695,171 @@ static void check_host_parts(void) {
   relaxc_program_release(program);
 }
 
+/* A tensor with strides is copied to the session's memory, also for its result. */
+static void check_strided_memory(void) {
+  relaxc_program* program = compiled(TWICE);
+  const relaxc_allocator allocator = {count_allocate, count_free, NULL};
+  relaxc_session_options options = {.size = sizeof options, .allocator = &allocator};
+  relaxc_session* session = session_of(program, &options);
+  static float in[4096 * 4], out[4096 * 4];
+  int64_t shape[2] = {4096, 2}, strides[2] = {4, 2};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  x.strides = strides;
+  in[4] = 5;
+  most = live = 0;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[2] == 10 && most >= sizeof in / 2);
+  y.strides = strides;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[4] == 10 && most >= sizeof in);
+  x.strides = NULL;
+  x.data = (char*)in + 1; /* not aligned */
+  const size_t before = most;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && most >= before);
+  relaxc_session_release(session);
+  EXPECT(live == 0);
+  options.memory_limit = sizeof in / 4;
+  session = session_of(program, &options);
+  x.data = in;
+  x.strides = strides;
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OUT_OF_MEMORY &&
+         MESSAGE_HAS("input 0 (counted from 0)"));
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+}
+
+/* Records of kernels, which are made after the run. */
+static void check_records(void) {
+  relaxc_program* program = compiled(TWICE);
+  relaxc_session* session = session_of(program, NULL);
+  float in[8] = {1}, out[8];
+  int64_t shape[2] = {4, 2};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  const relaxc_kernel_record* rows = NULL;
+  int32_t count = -1;
+  EXPECT(relaxc_session_records(session, &rows, &count) == RELAXC_USAGE && MESSAGE_HAS("keeps no records") &&
+         count == 0);
+  EXPECT(relaxc_session_keep_records(session, 7) == RELAXC_USAGE && MESSAGE_HAS("keep is 7, expected 0 or 1"));
+  EXPECT(relaxc_session_keep_records(session, 1) == RELAXC_OK);
+  for (int run = 0; run < 2; ++run) {
+    shape[0] = 4 - run;
+    EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK);
+    EXPECT(relaxc_session_records(session, &rows, &count) == RELAXC_OK && count == 1);
+    EXPECT(strcmp(rows->kernel, "add") == 0 && rows->operations == 2.0 * (4 - run) && rows->bytes == 2 * 8 * (4 - run));
+    EXPECT(rows->size == sizeof *rows && rows->start_ns > 0 && rows->duration_ns >= 0);
+  }
+  records = 0;
+  relaxc_session_profile(session, count_record, &records); /* in place of the records */
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && records == 1);
+  EXPECT(relaxc_session_records(session, &rows, &count) == RELAXC_USAGE && rows == NULL);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+}
+
+/* Thread pools that break their promise: the run fails, and does not give what nobody has computed. */
+static int four_workers(void* user) { return (void)user, 4; }
+static void run_nothing(void* user, relaxc_task task, void* closure, int workers) {
+  (void)user, (void)task, (void)closure, (void)workers;
+}
+static void run_others(void* user, relaxc_task task, void* closure, int workers) {
+  (void)user;
+  task(closure, -1);
+  task(closure, workers + 100);
+  task(closure, 0);
+}
+static void check_wrong_pools(void) {
+  relaxc_program* program =
+      compiled("@R.function\ndef main(x: R.Tensor((\"n\", 512), \"float32\")):\n    return R.nn.softmax(R.exp(x))\n");
+  relaxc_thread_pool pool = {four_workers, run_nothing, NULL};
+  relaxc_session_options options = {.size = sizeof options, .thread_pool = &pool};
+  static float in[512 * 512], out[512 * 512];
+  int64_t shape[2] = {512, 512};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  relaxc_session* session = session_of(program, &options);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_RUN_FAILED);
+  EXPECT(MESSAGE_HAS("the thread pool of the host returned before the work was done"));
+  relaxc_session_release(session);
+  pool.run = run_others;
+  session = session_of(program, &options);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && fabsf(out[512 * 512 - 1] - 1.0f / 512) < 1e-6f);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+}
+
+/* Threads that share a session against the rules: one runs, and the others are told so. */
+static relaxc_session* shared = NULL;
+static void* run_shared(void* wrong) {
+  float in[64], out[64];
+  int64_t shape[2] = {32, 2};
+  for (int i = 0; i < 64; ++i) in[i] = (float)i;
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  for (int run = 0; run < 3000; ++run) {
+    const relaxc_status status = relaxc_run_into(shared, NULL, &x, 1, &y, 1);
+    if (status == RELAXC_OK ? out[63] != 126 : status != RELAXC_USAGE) ++*(int*)wrong;
+  }
+  return NULL;
+}
+static void check_shared_session(void) {
+  relaxc_program* program = compiled(TWICE);
+  const relaxc_session_options options = {.size = sizeof options, .num_threads = 1};
+  shared = session_of(program, &options);
+  pthread_t threads[3];
+  int wrong[3] = {0};
+  for (int i = 0; i < 3; ++i) EXPECT(pthread_create(&threads[i], NULL, run_shared, &wrong[i]) == 0);
+  for (int i = 0; i < 3; ++i) {
+    pthread_join(threads[i], NULL);
+    EXPECT(wrong[i] == 0);
+  }
+  relaxc_session_release(shared);
+  relaxc_program_release(program);
+}
+
+/* Values bound to params, and the options of what is tested. */
+static void check_bound_values(void) {
+  const char* text =
+      "@R.function\ndef main(x: R.Tensor((2,), \"float32\"), w: R.Tensor((2,), \"float32\")):\n"
+      "    return R.multiply(x, w)\n";
+  const char *names[] = {"w"}, *unknown[] = {"v"};
+  float weights[] = {3, 0, 4, 0}, in[] = {1, 2}, out[2];
+  int64_t shape[] = {2}, stride[] = {2};
+  DLTensor w = floats(weights, 1, shape), x = floats(in, 1, shape), y = floats(out, 1, shape);
+  w.strides = stride;
+  relaxc_compile_options options = {.size = sizeof options, .bound_names = names, .bound = &w, .num_bound = 1};
+  options.clamp_indices = options.strict = options.check_bounds = 1;
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(text, strlen(text), "m.py", &options, &program) == RELAXC_OK);
+  weights[2] = 0; /* they were copied */
+  EXPECT(relaxc_num_inputs(program, NULL) == 1);
+  EXPECT(strcmp(relaxc_program_note(program, "made.gather"), "clamp") == 0);
+  EXPECT(strcmp(relaxc_program_note(program, "made.check_bounds"), "yes") == 0);
+  relaxc_session* session = session_of(program, NULL);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[0] == 3 && out[1] == 8);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+  options.bound_names = unknown;
+  EXPECT(relaxc_compile_memory(text, strlen(text), "m.py", &options, &program) != RELAXC_OK && MESSAGE_HAS("'v'"));
+  options = (relaxc_compile_options){.size = sizeof options, .check_bounds = 2};
+  EXPECT(relaxc_compile_memory(text, strlen(text), "m.py", &options, &program) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("check_bounds is 2, expected 0 or 1"));
+  options = (relaxc_compile_options){.size = sizeof options, .num_threads = 1025};
+  EXPECT(relaxc_compile_memory(text, strlen(text), "m.py", &options, &program) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("num_threads is 1025, expected 1 to 1024, or 0 for all cores"));
+  const relaxc_load_options trust = {.size = sizeof trust, .trust_contents = 7};
+  EXPECT(relaxc_load("none.so", &trust, &program) == RELAXC_USAGE &&
+         MESSAGE_HAS("trust_contents is 7, expected 0 or 1"));
+}
+
+/* A library of kernels that was cut off, which the dynamic linker would map beyond its end. */
+static void check_cut_off_library(const char* folder) {
+  char path[4096], command[16384];
+  snprintf(path, sizeof path, "%s/cut_off.so", folder);
+  snprintf(command, sizeof command, "head -c 3000 /bin/ls > '%s'", path);
+  EXPECT(system(command) == 0);
+  const char* kernels[] = {path};
+  const relaxc_compile_options options = {.size = sizeof options, .kernels = kernels, .num_kernels = 1};
+  relaxc_program* program = NULL;
+  EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "m.py", &options, &program) == RELAXC_INVALID);
+  EXPECT(MESSAGE_HAS("cut_off.so") && MESSAGE_HAS("was cut off: it has 3000 bytes"));
+}
+
 static void* no_memory(void* user, size_t bytes, size_t alignment) {
   return (void)user, (void)bytes, (void)alignment, NULL;
 }
@@ -814,6 +984,12 @@ int main(int argc, char** argv) {
   check_values();
   check_caches();
   check_host_parts();
+  check_strided_memory();
+  check_records();
+  check_wrong_pools();
+  check_shared_session();
+  check_bound_values();
+  check_cut_off_library(argv[1]);
   check_short_memory();
   check_signals();
   check_threads();
