@@ -245,6 +245,106 @@ class Calls(unittest.TestCase):
             with mock.patch.object(Slot, "lend", side_effect=AssertionError("looks at the whole array")):
                 call()
 
+    def test_a_module_without_main(self):
+        text = """
+@I.ir_module
+class Module:
+    @R.function
+    def prefill(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        return R.negative(x)
+    @R.function
+    def decode(x: R.Tensor((1, 4), "float32")) -> R.Tensor((1, 4), "float32"):
+        return R.add(x, x)
+"""
+        model = relaxc.Module.from_text(text).compile()
+        x = np.ones((1, 4), np.float32)
+        self.assertEqual(sorted(model.functions), ["decode", "prefill"])
+        self.check(model.function("decode")(x), 2 * x)
+        self.check(model.function("prefill")(x), -x)
+        self.assertIn("of the functions", repr(model))
+        with tempfile.TemporaryDirectory() as folder:
+            model.save(folder + "/both.so")
+            loaded = relaxc.load(folder + "/both.so")
+            self.check(relaxc.load(folder + "/both.so", function="decode")(x), 2 * x)
+        for call in (loaded, model, model.run, model.profile, lambda: model.run(x=x), lambda: model(x)):
+            with self.assertRaisesRegex(relaxc.UsageError, r"none is 'main': call model.function\('.*or say function="):
+                call()
+        with self.assertRaisesRegex(relaxc.UsageError, "function 'other' does not exist, there are"):
+            model.function("other")
+
+    @needs("onnx")
+    def test_results_of_other_sizes_than_the_declared_ones(self):
+        from onnx import TensorProto, helper
+        value = lambda name, dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+        ones = lambda *shape: np.ones(shape, np.float32)
+        for declared in (None, ["n", "k"], ["b", "k"]):
+            graph = helper.make_graph([helper.make_node("Add", ["x", "y"], ["z"]), helper.make_node("Relu", ["x"], ["w"])],
+                                      "g", [value("x", ["n", "k"]), value("y", ["m", "k"])],
+                                      [value("z", declared), value("w", None)])
+            bytes_ = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+            model = relaxc.compile(bytes_)
+            self.assertEqual(model.outputs[0].shape[0], "?")
+            self.assertEqual(model.outputs[1].shape, ("n", "k"))
+            for n, m in ((1, 4), (3, 1), (4, 4), (1, 4), (1, 1)):
+                z, w = model(ones(n, 2), ones(m, 2))
+                self.check(z, 2 * ones(max(n, m), 2))
+                self.check(w, ones(n, 2))
+                self.assertEqual(model.run(x=ones(n, 2), y=ones(m, 2))["z"].shape, z.shape)
+                model.profile(ones(n, 2), ones(m, 2))
+            with self.assertRaises(relaxc.RunError):
+                model(ones(3, 2), ones(2, 2))
+        graph = helper.make_graph([helper.make_node("Concat", ["x", "x"], ["c"], axis=0),
+                                   helper.make_node("Max", ["c", "x"], ["z"])],
+                                  "g", [value("x", ["n"])], [value("z", None)])
+        model = relaxc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+        self.check(model(ones(1)), ones(2))
+
+    def test_wrong_options(self):
+        x = 'x: R.Tensor((2,), "float32")'
+        text = relaxc.Module.from_text(module(x, "", "R.add(x, x)"))
+        for option, value in (("kernels", 3), ("kernels", [3]), ("kernels", {"a": 1}), ("passes", ["simplify"]),
+                              ("precision", 16), ("cache", 3), ("target", 3), ("function", 3), ("gather", "wrap"),
+                              ("strict", 2), ("check_bounds", "yes"), ("in_place", 3), ("bind", 3), ("link", 3),
+                              ("host_symbols", 3)):
+            with self.assertRaisesRegex(relaxc.UsageError, f"^{option} is "):
+                text.compile(**{option: value})
+        for option, value in (("precision", "half"), ("target", "nosuch"), ("passes", "nosuch"), ("dims", {"nosuch": 1})):
+            with self.assertRaises(relaxc.UsageError):
+                text.compile(**{option: value})
+        for wrong in (lambda: self.add.save(None), lambda: relaxc.load(3), lambda: relaxc.load(None),
+                      lambda: relaxc.compile_to_file(text, None), lambda: text.text(constants=3)):
+            with self.assertRaisesRegex(relaxc.UsageError, " is .*, expected a path"):
+                wrong()
+        with self.assertRaisesRegex(relaxc.UsageError, "expected a path: give a text as relaxc.Module.from_text"):
+            relaxc.compile(text.text())
+        shape = relaxc.Module.from_text(module("s: R.Shape([\"n\"])", "", "R.full(s, R.const(1.0, \"float32\"))")).compile()
+        for wrong in (3, "ab", 2.5):
+            with self.assertRaisesRegex(relaxc.UsageError, "'s': expected a tuple of whole numbers, got"):
+                shape(wrong)
+
+    def test_files_that_do_not_exist(self):
+        for read in (relaxc.load, relaxc.compile, relaxc.Module.from_onnx, lambda path: relaxc.compile_to_file(path, "/tmp/x")):
+            with self.assertRaisesRegex(relaxc.CompileError, "none/model.onnx") as caught:
+                read("/none/model.onnx")
+            self.assertIsInstance(caught.exception, FileNotFoundError)
+        with self.assertRaises(relaxc.CompileError) as caught:
+            relaxc.load(str(DIGITS))
+        self.assertNotIsInstance(caught.exception, OSError)
+
+    def test_bound_values_and_tests(self):
+        two = relaxc.Module.from_text(ADD.replace('"n"', "3"))
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(folder + "/y.npy", np.float32([4, 5, 6]))
+            for value in (np.float32([4, 5, 6]), np.float32([4, 0, 5, 0, 6])[::2], folder + "/y.npy"):
+                bound = two.compile(bind={"y": value}, strict=True, check_bounds=True, gather="clamp")
+                self.assertEqual(len(bound.inputs), 1)
+                self.check(bound(np.float32([1, 1, 1])), np.float32([5, 6, 7]))
+            with self.assertRaises(FileNotFoundError):
+                two.compile(bind={"y": folder + "/none.npy"})
+        self.assertEqual((bound.note("made.gather"), bound.note("made.check_bounds")), ("clamp", "yes"))
+        with self.assertRaisesRegex(relaxc.Error, "'z'"):
+            two.compile(bind={"z": np.float32([4, 5, 6])})
+
     def test_wrong_calls(self):
         for path in (None, "a\0b"):
             with self.assertRaises(TypeError):
@@ -297,6 +397,19 @@ class Calls(unittest.TestCase):
         self.assertIn("float32[n]", repr(self.add))
         digits = relaxc.compile(DIGITS, dims={"batch": 2})
         self.assertEqual(digits.inputs[0].shape, (2, 1, 8, 8))
+
+    def test_a_profile_does_not_time_itself(self):
+        with mock.patch("relaxc._library.Profiler", side_effect=AssertionError("calls Python during the run")):
+            self.assertEqual(len(self.add.profile(self.x, self.x)), 1)
+        many = "x"
+        for _ in range(40):
+            many = f"R.nn.softmax({many})"
+        model = relaxc.Module.from_text(module('x: R.Tensor(("n", 64), "float32")', "", many)).compile(threads=1)
+        x = np.ones((3, 64), np.float32)
+        profile = model.profile(x)
+        self.assertGreaterEqual(len(profile), 40)
+        self.assertEqual([call.start_ns for call in profile], sorted(call.start_ns for call in profile))
+        self.check(model(x), np.full((3, 64), 1 / 64, np.float32))
 
     def test_profile(self):
         profile = self.add.profile(self.x, y=self.x, runs=3)

@@ -42,9 +42,15 @@ class Dtypes(unittest.TestCase):
                     y = model(given)
                     self.assertEqual(y.dtype, x.dtype)
                     self.assertEqual(y.tolist(), values)
-                for wrong in ([values[0] - 1, 0, 0], [0, 0, values[1] + 1]):
-                    with self.assertRaisesRegex(TypeError, "out of the range of"):
-                        model(wrong)
+                for place, number in ((0, values[0] - 1), (2, values[1] + 1), (1, 100)):
+                    wrong = np.zeros(3, np.int64)
+                    wrong[place] = number
+                    words = f"'x': element {place} is {number}, which is not a value of {dtype}"
+                    with self.assertRaisesRegex(TypeError, words):
+                        model(wrong.tolist())
+                    if number >= np.iinfo(x.dtype).min:
+                        with self.assertRaisesRegex(TypeError, words):
+                            model(wrong.astype(x.dtype))
 
     def test_lists_do_not_become_bits(self):
         model = identity("bfloat16")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ._compile import RelaxcWarning
 from ._library import lib as _lib
-from .errors import (Cancelled, CompileError, Error, ErrorPlace, InternalError, OutOfMemoryError, RunError,
-                     UnsupportedError, UsageError, WriteError)
+from .errors import (Cancelled, CompileError, Error, ErrorPlace, InternalError, MissingFileError,
+                     OutOfMemoryError, RunError, UnsupportedError, UsageError, WriteError)
 from .info import CacheInfo, ValueInfo
 from .model import Model, Results, load
 from .module import Module, compile, compile_to_file
@@ -19,6 +19,6 @@ from .profile import KernelCall, Profile
 from .progress import Progress
 
 __version__: str = _lib.version().decode()
-__all__ = ["CacheInfo", "Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall", "Model",
-           "Module", "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError",
+__all__ = ["CacheInfo", "Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall",
+           "MissingFileError", "Model", "Module", "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError",
            "UnsupportedError", "UsageError", "ValueInfo", "WriteError", "compile", "compile_to_file", "load"]

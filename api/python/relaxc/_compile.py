@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import _interrupt, _library
 from ._library import ANY_SIZE, MOST_THREADS, encoded, lib, text
-from .errors import UsageError, check, in_python
+from .errors import CompileError, UsageError, check, in_python, missing_file
 from .progress import Progress, reporter
 
 Path = Union[str, "os.PathLike[str]"]
@@ -42,6 +42,20 @@ def whole(option: str, value: Any, least: int, most: int | None, expected: str) 
     return number
 
 
+def as_text(option: str, value: Any, expected: str = "str") -> bytes | None:
+    """Returns an option that is text, or None, as the library takes it."""
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{option} is {value!r}, expected {expected}")
+    return encoded(value)
+
+
+def as_path(option: str, value: Any) -> bytes:
+    """Returns an option that is a path as the library takes it."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise UsageError(f"{option} is {value!r}, expected a path")
+    return encoded(value) or b""
+
+
 def check_session(threads: Any, memory_limit: Any) -> None:
     """Refuses options of sessions, which a model makes only when it is called."""
     whole("threads", threads, 0, MOST_THREADS, f"0 (all cores) to {MOST_THREADS}")
@@ -59,9 +73,42 @@ def _range(name: str, ends: tuple[int | None, int | None]) -> tuple[int, int]:
     return least, most
 
 
-def _list(values: Path | Sequence[Path]) -> list[Path]:
+def _list(option: str, values: Path | Sequence[Path]) -> list[Path]:
     """Returns the values of an option that takes one or several."""
-    return [values] if isinstance(values, (str, os.PathLike)) else list(values)
+    if isinstance(values, (str, os.PathLike)):
+        return [values]
+    is_list = isinstance(values, Iterable) and not isinstance(values, (bytes, Mapping))
+    items = list(values) if is_list else []
+    if not is_list or not all(isinstance(item, (str, os.PathLike)) for item in items):
+        raise UsageError(f"{option} is {values!r}, expected str or a list of str")
+    return items
+
+
+class _Bound:
+    """Values of params that become constants, as the library takes them, with what keeps them."""
+
+    def __init__(self, values: Mapping[str, Any] | None) -> None:
+        if values is not None and not isinstance(values, Mapping):
+            raise UsageError(f"bind is {type(values).__name__}, expected a dict from params to arrays or .npy files, such as "
+                             '{"weight": array}')
+        from ._tensors import Slot  # which needs NumPy
+
+        values = values or {}
+        self.names, self.count = _texts(values)
+        self.tensors = (_library.Tensor * len(values))()
+        self.slots = [Slot(tensor, None, f"bind={{{name!r}: ...}}") for tensor, name in zip(self.tensors, values)]
+        for slot, value in zip(self.slots, values.values()):
+            slot.lend(_loaded(value) if isinstance(value, (str, os.PathLike)) else value)
+
+
+def _loaded(path: Path) -> Any:
+    import numpy as np
+
+    with missing_file(path):
+        try:
+            return np.load(path)
+        except (OSError, ValueError) as error:
+            raise CompileError(f"'{os.fspath(path)}' is not an array of NumPy (.npy): {error}") from None
 
 
 def _texts(values: Iterable[Path]) -> tuple[Any, int]:
@@ -80,7 +127,8 @@ class Options:
                  link: Path | Sequence[Path] = (), host_symbols: Sequence[str] = (), jobs: int = 0,
                  opt_level: int | None = None, winograd_error: float = 2,
                  precision: str | None = None, in_place: bool = False, cache: Path | None = None,
-                 inline: int | None = None, constants: Path | None = None,
+                 inline: int | None = None, constants: Path | None = None, gather: str = "error",
+                 bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         jobs = whole("jobs", jobs, 0, 2**31 - 1, "0 (all cores) or more")
@@ -98,6 +146,11 @@ class Options:
                                  ('{"batch": 1}' if option == "dims" else '{"batch": (1, 64)}'))
         for name in set(dims or ()) & set(dim_ranges or ()):
             raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
+        if gather not in ("error", "clamp"):
+            raise UsageError(f"gather is {gather!r}, expected 'error' or 'clamp'")
+        for option, flag in (("in_place", in_place), ("strict", strict), ("check_bounds", check_bounds)):
+            if flag not in (True, False):
+                raise UsageError(f"{option} is {flag!r}, expected True or False")
         if types is not None and not (isinstance(types, Mapping) and all(isinstance(of, str) for of in types.values())):
             raise UsageError(f"types is {types!r}, expected a dict from names to types, such as " +
                              '{"x": "float32[n, 4]"}')
@@ -112,25 +165,29 @@ class Options:
         self._error: BaseException | None = None
         options = self.options = _library.CompileOptions()
         options.size = c.sizeof(options)
-        options.target, options.passes = encoded(target), encoded(passes)
-        options.function, options.cache = encoded(function), encoded(cache)
+        options.target, options.function = as_text("target", target), as_text("function", function)
+        options.passes = as_text("passes", passes, 'str with commas, such as "simplify,fuse_ops"')
+        options.cache = None if cache is None else as_path("cache", cache)
         options.dim_names, options.num_dims = _texts(sizes)
         options.dim_values = (c.c_int64 * len(sizes))(*sizes.values())
         options.range_names, options.num_ranges = _texts(ranges)
         options.range_least = (c.c_int64 * len(ranges))(*[least for least, _ in ranges.values()])
         options.range_most = (c.c_int64 * len(ranges))(*[most for _, most in ranges.values()])
-        options.kernels, options.num_kernels = _texts(_list(kernels))
+        options.kernels, options.num_kernels = _texts(_list("kernels", kernels))
         options.type_names, options.num_types = _texts(types or ())
         options.types, _ = _texts((types or {}).values())
-        options.linked, options.num_linked = _texts(_list(link))
-        options.host_symbols, options.num_host_symbols = _texts(_list(host_symbols))
+        options.linked, options.num_linked = _texts(_list("link", link))
+        options.host_symbols, options.num_host_symbols = _texts(_list("host_symbols", host_symbols))
         options.inline_elements = 0 if inline is None else inline or -1  # 0 is the default in C
-        options.constants = encoded(constants)
+        options.constants = None if constants is None else as_path("constants", constants)
         options.num_threads = jobs
         options.opt_level = 0 if opt_level is None else opt_level or -1  # 0 is the default in C
         options.winograd_error = winograd_error or -1  # 0 is the default in C
-        options.precision = encoded(precision)
+        options.precision = as_text("precision", precision, 'str, such as "bf16"')
         options.in_place = bool(in_place)
+        self._bound = _Bound(bind)
+        options.bound_names, options.bound, options.num_bound = self._bound.names, self._bound.tensors, self._bound.count
+        options.clamp_indices, options.strict, options.check_bounds = gather == "clamp", bool(strict), bool(check_bounds)
         options.log = _library.Logger(self._hear)
         if self._report is not None:
             options.progress = _library.ProgressCallback(self._tell)

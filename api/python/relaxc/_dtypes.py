@@ -64,6 +64,11 @@ class Code(NamedTuple):
         return least, least + (1 << self.bits) - 1
 
     @property
+    def name(self) -> str:
+        """The name of a packed dtype."""
+        return _OTHERS[self][0] or f"{'int' if self.code == INT else 'uint'}{self.bits}"
+
+    @property
     def numpy(self) -> np.dtype[Any]:
         """The dtype of NumPy arrays of it."""
         if self not in _TO_NUMPY:
@@ -100,8 +105,22 @@ def code_for(dtype: np.dtype[Any], declared: Code | None) -> Code | None:
     return None if kind is None else Code(kind, dtype.itemsize * 8)
 
 
-def packed(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
-    """Returns bytes of several elements of so many bits each, the first in the lowest bits."""
+def check_packed(array: np.ndarray[Any, Any], code: Code) -> None:
+    """Raises TypeError for a number that is not a value of a packed dtype."""
+    if array.dtype.kind == "V":  # of ml_dtypes
+        return
+    least, most = code.range if code.code in (INT, UINT) else (0, (1 << code.bits) - 1)
+    flat = array.reshape(-1)
+    wrong = np.flatnonzero((flat < least) | (flat > most))
+    if wrong.size:
+        raise TypeError(f"element {wrong[0]} is {flat[wrong[0]]}, which is not a value of {code.name}: expected {least} to "
+                        f"{most}")
+
+
+def packed(array: np.ndarray[Any, Any], code: Code) -> np.ndarray[Any, Any]:
+    """Returns bytes of several elements each, the first in the lowest bits. Raises TypeError for another number."""
+    check_packed(array, code)
+    bits = code.bits
     per_byte = 8 // bits
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
     flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)

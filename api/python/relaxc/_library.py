@@ -95,7 +95,8 @@ class CompileOptions(c.Structure):
                 ("in_place", c.c_int64), ("type_names", c.POINTER(c.c_char_p)), ("types", c.POINTER(c.c_char_p)),
                 ("linked", c.POINTER(c.c_char_p)), ("host_symbols", c.POINTER(c.c_char_p)), ("num_types", c.c_int32),
                 ("num_linked", c.c_int32), ("num_host_symbols", c.c_int32), ("inline_elements", c.c_int64),
-                ("constants", c.c_char_p)]
+                ("constants", c.c_char_p), ("bound_names", c.POINTER(c.c_char_p)), ("bound", c.POINTER(Tensor)),
+                ("num_bound", c.c_int32), ("clamp_indices", c.c_int32), ("strict", c.c_int32), ("check_bounds", c.c_int32)]
 
 
 def _paths() -> Iterator[str]:
@@ -159,6 +160,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "session_trim": (None, _P),
     "session_memory": (None, _P, c.POINTER(MemoryStats)),
     "session_profile": (None, _P, Profiler, _P),
+    "session_keep_records": (_I, _P, _I),
+    "session_records": (_I, _P, c.POINTER(c.POINTER(KernelRecord)), c.POINTER(_I)),
     "run_into": (_I, _P, _S, _P, _I, _P, _I),
     "run": (_I, _P, _S, _P, _I, _P, _I),
     "run_values": (_I, _P, _S, _P, _I, _P, _I),

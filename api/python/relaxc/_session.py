@@ -108,21 +108,18 @@ class Session:
 
     def profile(self, run: Any, values: Sequence[Any]) -> tuple[list[KernelCall], int]:
         """Returns the kernel calls of run(values) and its nanoseconds."""
-        calls: list[KernelCall] = []
-
-        def note(_user: int, pointer: Any) -> None:
-            row = pointer.contents
-            calls.append(KernelCall(text(row.kernel), text(row.node), text(row.rule), row.start_ns, row.duration_ns,
-                                    row.operations if row.operations >= 0 else None, row.bytes))
-
-        callback = _library.Profiler(note)
-        lib.session_profile(self.handle, callback, None)
+        check(lib.session_keep_records(self.handle, 1))
         try:
             start = time.perf_counter_ns()
             run(values)
-            return calls, time.perf_counter_ns() - start
+            total = time.perf_counter_ns() - start
+            rows, count = c.POINTER(_library.KernelRecord)(), c.c_int32()
+            check(lib.session_records(self.handle, c.byref(rows), c.byref(count)))
+            return [KernelCall(text(row.kernel), text(row.node), text(row.rule), row.start_ns, row.duration_ns,
+                               row.operations if row.operations >= 0 else None, row.bytes)
+                    for row in rows[:count.value]], total
         finally:
-            lib.session_profile(self.handle, _library.Profiler(), None)  # type: ignore[call-overload]
+            check(lib.session_keep_records(self.handle, 0))
 
     def trim(self) -> None:
         lib.session_trim(self.handle)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _dtypes
-from ._dtypes import INT, UINT, Code, code_for, code_of
+from ._dtypes import Code, code_for, code_of
 from ._library import Deleter, ManagedTensor, Tensor
 from .errors import Error, UsageError
 
@@ -47,15 +47,13 @@ def _from_numbers(value: Any, declared: Code) -> np.ndarray[Any, Any]:
     array = np.asarray(value)
     if array.size and array.dtype != dtype and array.dtype.kind not in _KINDS_OF_NUMBERS.get(dtype.kind, "iubf"):
         raise TypeError(f"expected numbers of {dtype}, got {_described(array)}")
+    if declared.is_packed and array.dtype.kind in "iu":
+        _dtypes.check_packed(array, declared)
     with np.errstate(over="ignore"):
         result = array.astype(dtype)
     is_changed = dtype.kind in "iu" and not np.array_equal(result, array)
     if is_changed or (dtype.kind == "f" and bool(np.any(np.isinf(result) & np.isfinite(array)))):
         raise TypeError(f"a number is out of the range of {dtype}")
-    if declared.is_packed and declared.code in (INT, UINT) and array.size:
-        least, most = declared.range
-        if array.min() < least or array.max() > most:
-            raise TypeError(f"a number is out of the range of {declared.bits} bits, {least} to {most}")
     return result
 
 
@@ -167,7 +165,7 @@ class Slot:
         if code is None:
             raise TypeError(f"arrays of {value.dtype} are not tensors here")
         if code.is_packed:
-            shape, value = value.shape, _dtypes.packed(value, code.bits)
+            shape, value = value.shape, _dtypes.packed(value, code)
             self._set(value.ctypes.data, shape, None, code)
             self._keep, self.shape = value, None
             return True

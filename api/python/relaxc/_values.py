@@ -55,6 +55,8 @@ def to_any(value: Any, info: ValueInfo | None, name: str) -> Handle:
     if kind == "tensor":
         return _tensor(value, info, name)
     if kind == "shape":
+        if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+            raise UsageError(f"{name}: expected a tuple of whole numbers, got {value!r}")
         dims = [_whole(dim, name) for dim in value]
         return _made(lib.any_shape, (c.c_int64 * len(dims))(*dims), len(dims))
     if kind == "int":

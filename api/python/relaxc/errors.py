@@ -4,8 +4,9 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn, Sequence
+from typing import Iterator, NoReturn, Sequence
 
 from . import _library
 from ._library import lib, text
@@ -49,6 +50,10 @@ class UnsupportedError(CompileError, NotImplementedError):
 
 class UsageError(Error, ValueError, TypeError):
     """A call is wrong: an unknown name, a wrong count, a value of the wrong kind."""
+
+
+class MissingFileError(CompileError, FileNotFoundError):
+    """There is no file of the name."""
 
 
 class WriteError(Error, OSError):
@@ -100,9 +105,12 @@ def check_writable(path: str | bytes) -> None:
 
 
 # The library names flags of the command line, which are options here.
-_FLAGS = (("(--link)", "(link=[FILE])"), ("--host-symbols ", "host_symbols="), ("--kernels FILE", "kernels=[FILE]"), ("--kernels LIBRARY.so", "kernels=[LIBRARY.so]"),
+_FLAGS = (("(--link)", "(link=[FILE])"), ("--host-symbols ", "host_symbols="), ("--kernels FILE", "kernels=[FILE]"),
+          ("--kernels LIBRARY.so", "kernels=[LIBRARY.so]"),
           ("--cache DIR", "cache=DIR"), ("--winograd-error 0", "winograd_error=0"),
-          ("--precision", "precision="))
+          ("--precision", "precision="), ("--dim NAME=1", 'dims={"NAME": 1}'), ("--in-place", "in_place"),
+          ("--check-bounds", "check_bounds=True"), ("--gather clamp", 'gather="clamp"'), ("--dim-range", "dim_ranges="),
+          ("--strict", "strict=True"))
 
 
 def in_python(message: str) -> str:
@@ -110,6 +118,17 @@ def in_python(message: str) -> str:
     for flag, option in _FLAGS:
         message = message.replace(flag, option)
     return re.sub(r"--type '([^'=]*)=([^']*)'", r'types={"\1": "\2"}', message)
+
+
+@contextmanager
+def missing_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Makes an error about a file that does not exist a MissingFileError."""
+    try:
+        yield
+    except CompileError as error:
+        if os.path.exists(os.fsdecode(path).split("::")[0]):  # "model.py::Module" names a module of a file
+            raise
+        raise MissingFileError(str(error), error.errors) from None
 
 
 def last_error(status: int) -> Error:

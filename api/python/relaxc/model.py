@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, Mapping, NoReturn, Sequence
 
 from . import _interrupt, _library
-from ._compile import check_session, whole
+from ._compile import as_path, as_text, check_session, whole
 from ._library import encoded, lib, text
 from ._session import Session
-from .errors import CompileError, UsageError, WriteError, check, counted
+from .errors import CompileError, UsageError, WriteError, check, counted, missing_file
 from .info import CacheInfo, ValueInfo, info_of
 from .profile import Profile
 
@@ -63,7 +63,7 @@ class Model:
 
     def __init__(self, program: Program, function: str | None = None, threads: int = 0, memory_limit: int = 0) -> None:
         check_session(threads, memory_limit)
-        self._program, self._function = program, encoded(function)
+        self._program, self._function = program, as_text("function", function)
         self._threads, self._memory_limit = threads, memory_limit
         self.inputs: tuple[ValueInfo, ...] = self._infos(lib.num_inputs, lib.input)
         """The declared inputs."""
@@ -76,11 +76,18 @@ class Model:
         written = {cache.input for cache in self.caches}
         self.inputs = tuple(replace(info, is_cache=info.name in written) for info in self.inputs)
         self._is_plain = not self.caches and all(info.is_array for info in self.inputs + self.outputs)
-        self._count = len(self.inputs)
+        self._count = len(self.inputs) if self._is_callable else -1
         self._idle: list[Session] = []
         self._sessions: list[Session] = []
 
+    @property
+    def _is_callable(self) -> bool:
+        """Whether there is a function that calls run."""
+        return self._function is not None or len(self.functions) == 1 or "main" in self.functions
+
     def _infos(self, count: Any, row: Any) -> tuple[ValueInfo, ...]:
+        if not self._is_callable:
+            return ()
         total = count(self._program.handle, self._function)
         if total < 0:
             check(_library.USAGE)
@@ -88,7 +95,7 @@ class Model:
 
     def _cache_infos(self) -> tuple[CacheInfo, ...]:
         row, caches = _library.CacheInfo(), []
-        for i in range(lib.num_caches(self._program.handle, self._function)):
+        for i in range(lib.num_caches(self._program.handle, self._function) if self._is_callable else 0):
             check(lib.cache(self._program.handle, self._function, i, c.byref(row)))
             length = None if row.length < 0 else self._names[row.length]
             caches.append(CacheInfo(self._names[row.input], self._output_names[row.output], length, row.axis))
@@ -144,7 +151,7 @@ class Model:
 
         Raises: WriteError, which is an OSError."""
         try:
-            check(lib.program_save(self._program.handle, encoded(os.fspath(path))))
+            check(lib.program_save(self._program.handle, encoded(as_path("path", path))))
         except CompileError as error:
             raise WriteError(str(error)) from None
 
@@ -155,7 +162,9 @@ class Model:
         return tuple(text(lib.function_name(handle, i)) for i in range(lib.num_functions(handle)))
 
     def function(self, name: str) -> Model:
-        """Returns the model whose call runs another public function of the same program."""
+        """Returns the model whose call runs another public function of the same program.
+
+        Raises: UsageError, which lists the functions."""
         return Model(self._program, name, self._threads, self._memory_limit)
 
     def note(self, key: str) -> str | None:
@@ -194,6 +203,8 @@ class Model:
         self._idle.extend(used)
 
     def __repr__(self) -> str:
+        if not self._is_callable:
+            return f"<relaxc.Model of the functions {', '.join(self.functions)}>"
         lines = [f"  {what} {info}" for what, infos in (("input ", self.inputs), ("output", self.outputs))
                  for info in infos]
         return "\n".join([f"<relaxc.Model {self._function.decode() if self._function else ''}".rstrip(), *lines]) + ">"
@@ -251,6 +262,10 @@ class Model:
 
     def _bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         """Returns the inputs in order."""
+        if self._count < 0:
+            raise UsageError(f"the program has the functions {', '.join(map(repr, self.functions))}, and none is 'main': call "
+                             f"model.function({self.functions[0]!r}), or say function={self.functions[0]!r} where the model "
+                             "is compiled or loaded")
         if not args and len(named) == self._count:
             try:
                 return [named[name] for name in self._names]
@@ -280,12 +295,14 @@ def load(source: str | os.PathLike[str] | bytes, *, function: str | None = None,
         threads: of a session; 0: all cores of the process.
         memory_limit: bytes of tensors and of kernels' scratch memory at once in a session; 0: twice the machine's memory.
         trust_contents: compares nothing with its hash.
-    Weights are mapped, neither copied nor read. Load artifacts of trusted origin only: they contain machine code."""
+    Weights are mapped, neither copied nor read. Load artifacts of trusted origin only: they contain machine code.
+    Raises: MissingFileError, which is a FileNotFoundError; CompileError for a file that is not an artifact."""
     options = _library.LoadOptions(c.sizeof(_library.LoadOptions), int(trust_contents))
     handle = c.c_void_p()
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
         check(lib.load_memory(data, len(data), c.byref(options), c.byref(handle)))
     else:
-        check(lib.load(encoded(source), c.byref(options), c.byref(handle)))
+        with missing_file(source):
+            check(lib.load(as_path("source", source), c.byref(options), c.byref(handle)))
     return Model(Program(handle.value or 0), function, threads, memory_limit)

@@ -4,11 +4,12 @@ from __future__ import annotations
 import ctypes as c
 import os
 import tempfile
+from contextlib import nullcontext
 from typing import Any, Callable, Mapping, Sequence, Union
 
-from ._compile import Options, Path, Ranges, check_session
+from ._compile import Options, Path, Ranges, as_path, check_session
 from ._library import encoded, lib
-from .errors import UsageError, check_writable
+from .errors import UsageError, check_writable, missing_file
 from .model import Model, Program
 from .progress import Progress
 
@@ -25,6 +26,9 @@ def _bytes_of(source: Source) -> tuple[bytes | None, str]:
     if hasattr(source, "SerializeToString"):
         return source.SerializeToString(), _IN_MEMORY
     if isinstance(source, (str, os.PathLike)):
+        if isinstance(source, str) and "\n" in source:
+            raise UsageError("the model is a text of several lines, expected a path: give a text as "
+                             "relaxc.Module.from_text(text)")
         return None, os.fspath(source)
     remedy = ""
     if type(source).__module__.startswith("torch") or hasattr(source, "state_dict"):
@@ -37,7 +41,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
             dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
             types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (), host_symbols: Sequence[str] = (),
             threads: int = 0, passes: str | None = None, function: str | None = None, opt_level: int | None = None,
-            winograd_error: float = 2, precision: str | None = None, in_place: bool = False, jobs: int = 0,
+            winograd_error: float = 2, precision: str | None = None, in_place: bool = False, gather: str = "error",
+            bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False, jobs: int = 0,
             cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
             log: Callable[[str], None] | None = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
@@ -63,6 +68,10 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
             (docs/precision.md).
         in_place: whether runs of a decoder extend its caches in place (docs/relaxc.md): `Model.caches` lists them, and a
             run writes to the arrays of these inputs. An error where there is none.
+        gather: "error": an index out of range ends the run with an error; "clamp": the nearest element is taken.
+        bind: params that become constants, such as weights, by name: arrays or .npy files.
+        strict: whether contradictions in a model are errors; otherwise they are warnings.
+        check_bounds: whether kernels test every index that is not proven to be in range.
         jobs: threads that compile; 0: all cores.
         cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
             variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
@@ -70,16 +79,19 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
             each `Progress`, one call at a time, on any thread.
         log: is called with each note and warning, as str; without it warnings become a `RelaxcWarning`.
         memory_limit: bytes of tensors and of kernels' scratch memory at once in a session; 0: twice the machine's memory.
-    Raises: CompileError, whose `errors` have node and place; UnsupportedError; KeyboardInterrupt, soon after Ctrl-C."""
+    Raises: CompileError, whose `errors` have node and place; UnsupportedError; UsageError for a wrong option;
+        MissingFileError, which is a FileNotFoundError; KeyboardInterrupt, soon after Ctrl-C."""
     check_session(threads, memory_limit)
     options = Options(target=target, passes=passes, function=function, dims=dims,
                       dim_ranges=dim_ranges, kernels=kernels, types=types, link=link, host_symbols=host_symbols,
                       jobs=jobs, opt_level=opt_level, winograd_error=winograd_error, precision=precision,
-                      in_place=in_place, cache=cache, log=log, progress=progress)
+                      in_place=in_place, gather=gather, bind=bind, strict=strict, check_bounds=check_bounds,
+                      cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
-        options.call(lib.compile, encoded(name), ..., c.byref(handle))
+        with missing_file(name):
+            options.call(lib.compile, encoded(name), ..., c.byref(handle))
     else:
         options.call(lib.compile_memory, data, len(data), encoded(name), ..., c.byref(handle))
     return Model(Program(handle.value or 0), function, threads, memory_limit)
@@ -90,7 +102,8 @@ def compile_to_file(source: Source, artifact: Path, *, target: str | None = None
                     types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (),
                     host_symbols: Sequence[str] = (), passes: str | None = None, function: str | None = None,
                     opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None,
-                    in_place: bool = False, jobs: int = 0, cache: Path | None = None,
+                    in_place: bool = False, gather: str = "error", bind: Mapping[str, Any] | None = None,
+                    strict: bool = False, check_bounds: bool = False, jobs: int = 0, cache: Path | None = None,
                     progress: bool | Callable[[Progress], None] = False,
                     log: Callable[[str], None] | None = None) -> None:
     """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="x86-64-v3")`.
@@ -99,13 +112,15 @@ def compile_to_file(source: Source, artifact: Path, *, target: str | None = None
     Raises: WriteError, which is an OSError, where the artifact cannot be written; the others of `compile`."""
     stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges, kernels=kernels,
                      types=types, link=link, host_symbols=host_symbols, jobs=jobs, opt_level=opt_level,
-                     winograd_error=winograd_error, precision=precision, in_place=in_place, cache=cache, log=log,
+                     winograd_error=winograd_error, precision=precision, in_place=in_place, gather=gather, bind=bind,
+                     strict=strict, check_bounds=check_bounds, cache=cache, log=log,
                      progress=progress)
-    target_file = encoded(os.fspath(artifact))
+    target_file = as_path("artifact", artifact)
     check_writable(os.fspath(artifact))
     data, name = _bytes_of(source)
     if data is None:
-        stated.call(lib.compile_to_file, encoded(name), ..., target_file)
+        with missing_file(name):
+            stated.call(lib.compile_to_file, encoded(name), ..., target_file)
         return
     with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
         path = os.path.join(folder, os.path.basename(name))
@@ -138,13 +153,16 @@ class Module:
         Raises: CompileError, with the node; UnsupportedError."""
         data, name = _bytes_of(source)
         module = Module(data, name)
-        module.text()
+        with missing_file(name) if data is None else nullcontext():
+            module.text()
         return module
 
     def text(self, passes: str = "", *, inline: int | None = None, constants: Path | None = None,
              target: str | None = None, dims: Mapping[str, int] | None = None, dim_ranges: Ranges | None = None,
              kernels: Path | Sequence[Path] = (), types: Mapping[str, str] | None = None, function: str | None = None,
-             opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None, in_place: bool = False,
+             opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None,
+             in_place: bool = False, gather: str = "error", bind: Mapping[str, Any] | None = None,
+             strict: bool = False, check_bounds: bool = False,
              jobs: int = 0, cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
              log: Callable[[str], None] | None = None) -> str:
         """Returns the module as text (TVMScript, docs/text-format.md) after passes.
@@ -165,7 +183,8 @@ class Module:
         stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges,
                          kernels=kernels, types=types, inline=inline, constants=constants, jobs=jobs,
                          opt_level=opt_level, winograd_error=winograd_error,
-                         precision=precision, in_place=in_place, cache=cache, log=log, progress=progress)
+                         precision=precision, in_place=in_place, gather=gather, bind=bind, strict=strict,
+                         check_bounds=check_bounds, cache=cache, log=log, progress=progress)
         address = c.c_void_p()
         stated.call(lib.module_text, self._data, len(self._data or b""), encoded(self._name), ..., c.byref(address))
         try:
@@ -178,14 +197,17 @@ class Module:
                 types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (),
                 host_symbols: Sequence[str] = (), threads: int = 0, passes: str | None = None,
                 function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
-                precision: str | None = None, in_place: bool = False, jobs: int = 0, cache: Path | None = None,
+                precision: str | None = None, in_place: bool = False, gather: str = "error",
+                bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False,
+                jobs: int = 0, cache: Path | None = None,
                 progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
                 memory_limit: int = 0) -> Model:
         """Compiles it, as `relaxc.compile` does."""
         return compile(self, target=target, dims=dims, dim_ranges=dim_ranges, kernels=kernels, types=types, link=link,
                        host_symbols=host_symbols, threads=threads, passes=passes, function=function,
                        opt_level=opt_level, winograd_error=winograd_error,
-                       precision=precision, in_place=in_place, jobs=jobs, cache=cache, progress=progress, log=log,
+                       precision=precision, in_place=in_place, gather=gather, bind=bind, strict=strict,
+                       check_bounds=check_bounds, jobs=jobs, cache=cache, progress=progress, log=log,
                        memory_limit=memory_limit)
 
     def __str__(self) -> str:
