@@ -315,6 +315,11 @@ class Module:
                       lambda: relaxc.compile_to_file(text, None), lambda: text.text(constants=3)):
             with self.assertRaisesRegex(relaxc.UsageError, " is .*, expected a path"):
                 wrong()
+        for wrong, words in ((lambda: self.add.note(3), "key is 3"), (lambda: self.add.function(3), "function is 3"),
+                             (lambda: relaxc.load(DIGITS, trust_contents="no"), "trust_contents is 'no'"),
+                             (lambda: relaxc.Module.from_text(ADD, name=3), "name is 3")):
+            with self.assertRaisesRegex(relaxc.UsageError, words):
+                wrong()
         with self.assertRaisesRegex(relaxc.UsageError, "expected a path: give a text as relaxc.Module.from_text"):
             relaxc.compile(text.text())
         shape = relaxc.Module.from_text(module("s: R.Shape([\"n\"])", "", "R.full(s, R.const(1.0, \"float32\"))")).compile()

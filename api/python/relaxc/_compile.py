@@ -10,8 +10,11 @@ import warnings
 from threading import get_ident
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
+import numpy as np
+
 from . import _interrupt, _library
 from ._library import ANY_SIZE, MOST_THREADS, encoded, lib, text
+from ._tensors import Slot
 from .errors import CompileError, UsageError, check, in_python, missing_file
 from .progress import Progress, reporter
 
@@ -40,6 +43,12 @@ def whole(option: str, value: Any, least: int, most: int | None, expected: str) 
     if number is None or number < least or (most is not None and number > most):
         raise UsageError(f"{option} is {value!r}, expected {expected}")
     return number
+
+
+def flag(option: str, value: Any) -> None:
+    """Refuses a value that is neither true nor false."""
+    if not isinstance(value, (int, np.bool_)) or value not in (0, 1):
+        raise UsageError(f"{option} is {value!r}, expected True or False")
 
 
 def as_text(option: str, value: Any, expected: str = "str") -> bytes | None:
@@ -91,8 +100,6 @@ class _Bound:
         if values is not None and not isinstance(values, Mapping):
             raise UsageError(f"bind is {type(values).__name__}, expected a dict from params to arrays or .npy files, such as "
                              '{"weight": array}')
-        from ._tensors import Slot  # which needs NumPy
-
         values = values or {}
         self.names, self.count = _texts(values)
         self.tensors = (_library.Tensor * len(values))()
@@ -102,8 +109,6 @@ class _Bound:
 
 
 def _loaded(path: Path) -> Any:
-    import numpy as np
-
     with missing_file(path):
         try:
             return np.load(path)
@@ -148,9 +153,8 @@ class Options:
             raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
         if gather not in ("error", "clamp"):
             raise UsageError(f"gather is {gather!r}, expected 'error' or 'clamp'")
-        for option, flag in (("in_place", in_place), ("strict", strict), ("check_bounds", check_bounds)):
-            if flag not in (True, False):
-                raise UsageError(f"{option} is {flag!r}, expected True or False")
+        for option, is_set in (("in_place", in_place), ("strict", strict), ("check_bounds", check_bounds)):
+            flag(option, is_set)
         if types is not None and not (isinstance(types, Mapping) and all(isinstance(of, str) for of in types.values())):
             raise UsageError(f"types is {types!r}, expected a dict from names to types, such as " +
                              '{"x": "float32[n, 4]"}')

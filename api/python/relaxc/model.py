@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Mapping, NoReturn, Sequence
 
 from . import _interrupt, _library
-from ._compile import as_path, as_text, check_session, whole
-from ._library import encoded, lib, text
+from ._compile import as_path, as_text, check_session, flag, whole
+from ._library import lib, text
 from ._session import Session
 from .errors import CompileError, UsageError, WriteError, check, counted, missing_file
 from .info import CacheInfo, ValueInfo, info_of
@@ -151,7 +151,7 @@ class Model:
 
         Raises: WriteError, which is an OSError."""
         try:
-            check(lib.program_save(self._program.handle, encoded(as_path("path", path))))
+            check(lib.program_save(self._program.handle, as_path("path", path)))
         except CompileError as error:
             raise WriteError(str(error)) from None
 
@@ -169,7 +169,7 @@ class Model:
 
     def note(self, key: str) -> str | None:
         """Returns what the artifact notes under a key of `notes`, such as "made.target"; None where it notes nothing."""
-        value = lib.program_note(self._program.handle, encoded(key))
+        value = lib.program_note(self._program.handle, as_text("key", key))
         return None if value is None else text(value)
 
     @property
@@ -297,6 +297,7 @@ def load(source: str | os.PathLike[str] | bytes, *, function: str | None = None,
         trust_contents: compares nothing with its hash.
     Weights are mapped, neither copied nor read. Load artifacts of trusted origin only: they contain machine code.
     Raises: MissingFileError, which is a FileNotFoundError; CompileError for a file that is not an artifact."""
+    flag("trust_contents", trust_contents)
     options = _library.LoadOptions(c.sizeof(_library.LoadOptions), int(trust_contents))
     handle = c.c_void_p()
     if isinstance(source, (bytes, bytearray, memoryview)):

@@ -142,6 +142,8 @@ class Module:
         Raises: CompileError, with line and column."""
         if not isinstance(text, str):
             raise UsageError(f"the text of a module is {type(text).__name__}, expected str")
+        if not isinstance(name, str):
+            raise UsageError(f"name is {name!r}, expected str")
         module = Module(text.encode("utf-8", "surrogateescape"), name)
         module.text()
         return module
