@@ -34,14 +34,16 @@ uint64_t bytes_by_headers(int descriptor) {
   return needed;
 }
 
-// Returns why the file cannot be a whole library; "" where nothing is known against it.
-std::string why_cut_off(const std::string& path) {
+// Returns why the file is not given to the dynamic linker; "" where nothing is known against it.
+std::string why_refused(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return "";  // dlopen says why
   struct stat status{};
-  const bool is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const bool is_known = fstat(descriptor, &status) == 0, is_file = is_known && S_ISREG(status.st_mode);
+  const bool would_hang = is_known && !is_file && !S_ISDIR(status.st_mode);  // a pipe, of which nobody writes an end
   const uint64_t needed = is_file ? bytes_by_headers(descriptor) : 0, size = static_cast<uint64_t>(status.st_size);
   close(descriptor);
+  if (would_hang) return formatted("'{}' is not a regular file", path);
   if (needed <= size) return "";
   return formatted(
       "'{}' was cut off: it has {} bytes, and its headers state at least {}; copy it again, or build it again", path,
@@ -49,11 +51,11 @@ std::string why_cut_off(const std::string& path) {
 }
 
 // Returns the same for the file that the dynamic linker takes for a name, where LD_LIBRARY_PATH has it.
-std::string why_found_is_cut_off(const std::string& name) {
+std::string why_found_is_refused(const std::string& name) {
   const char* folders = std::getenv("LD_LIBRARY_PATH");
   for (std::string_view folder : parts_of(folders ? folders : "", ':')) {
     const std::string path = formatted("{}/{}", folder.empty() ? "." : folder, name);
-    if (access(path.c_str(), R_OK) == 0) return why_cut_off(path);
+    if (access(path.c_str(), R_OK) == 0) return why_refused(path);
   }
   return "";
 }
@@ -62,7 +64,7 @@ std::string why_found_is_cut_off(const std::string& name) {
 
 void* open_library(const std::string& path, int flags, std::string& reason) {
   const bool is_name = path.find('/') == std::string::npos;
-  reason = is_name ? why_found_is_cut_off(path) : why_cut_off(path);
+  reason = is_name ? why_found_is_refused(path) : why_refused(path);
   if (!reason.empty()) return nullptr;
   void* handle = dlopen(path.c_str(), flags);
   if (handle != nullptr) return handle;
