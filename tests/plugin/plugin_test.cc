@@ -182,6 +182,10 @@ TEST_CASE("plug-ins that cannot be loaded are errors that name them", "[plugin]"
   };
   CHECK(contains(error_of("no_such.so"), "cannot open"));
   CHECK(contains(error_of(folder.write("text.so", "text")), "expected a shared object, and it is text"));
+  std::string whole = build("whole", "int f(void) { return 1; }"), cut_off = (folder.path / "cut_off.so").string();
+  std::filesystem::copy_file(whole, cut_off);
+  std::filesystem::resize_file(cut_off, 3000);
+  CHECK(contains(error_of(cut_off), "was cut off: it has 3000 bytes, and its headers state at least "));
   CHECK(contains(error_of(build("plain", "int f(void) { return 1; }")), "is not a plug-in"));
   std::string version = "struct { unsigned a, b; unsigned long c; } relaxc_plugin_version = {7, 8, 9};";
   CHECK(contains(error_of(build("old", version + "void relaxc_plugin(void* t) {}")),

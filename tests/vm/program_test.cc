@@ -48,6 +48,19 @@ TEST_CASE("a program runs with changing dims and allocates nothing the second ti
   CHECK(session.memory_stats().live_bytes == 0);
 }
 
+TEST_CASE("dims of results that inputs of other sizes change are open", "[vm]") {
+  ExecutableBuilder builder;
+  for (const auto& [name, dim] : {std::pair("main", "n"), std::pair("other", "?")}) {
+    FunctionBuilder function(builder, name);
+    const Reg x = function.add_input(tensor_info("x", {{-1, "n"}, {4, ""}}));
+    function.add_output(tensor_info("y", {{-1, dim}, {4, ""}}));
+    function.emit(Opcode::kRet, {x});
+    function.finish();
+  }
+  builder.set_metadata(std::string(kOtherwiseKey) + "main", "other");
+  CHECK(to_string(builder.finish().find_function("main")->outputs[0]) == "y: float32[?, 4]");
+}
+
 TEST_CASE("wrong inputs are named", "[vm]") {
   Session session(make_add_program(), {.threads = 1});
   Tensor x = ramp({4, 4});
