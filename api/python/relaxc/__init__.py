@@ -20,5 +20,5 @@ from .progress import Progress
 
 __version__: str = _lib.version().decode()
 __all__ = ["CacheInfo", "Cancelled", "CompileError", "Error", "ErrorPlace", "InternalError", "KernelCall",
-           "MissingFileError", "Model", "Module", "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results", "RunError",
-           "UnsupportedError", "UsageError", "ValueInfo", "WriteError", "compile", "compile_to_file", "load"]
+           "MissingFileError", "Model", "Module", "OutOfMemoryError", "Profile", "Progress", "RelaxcWarning", "Results",
+           "RunError", "UnsupportedError", "UsageError", "ValueInfo", "WriteError", "compile", "compile_to_file", "load"]
