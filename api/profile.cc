@@ -50,12 +50,13 @@ void KernelRecords::clear() {
 
 const std::vector<relaxc_kernel_record>& KernelRecords::records() {
   if (records_.size() == kept_.size()) return records_;
+  static float none;  // formulas read the dims of tensors only
   const int64_t* next = dims_.data();
   for (Kept& kept : kept_) {
-    std::vector<Tensor> tensors;  // formulas read their dims only
+    std::vector<Tensor> tensors;
     for (size_t i = 0; i < kept.num_tensors; ++i) {
       const int64_t rank = *next++;
-      tensors.push_back(Tensor::view(std::vector(next, next + rank), kFloat32, nullptr, nullptr));
+      tensors.push_back(Tensor::view(std::vector(next, next + rank), kFloat32, &none, nullptr));
       next += rank;
     }
     std::vector<const Tensor*> pointers;

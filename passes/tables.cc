@@ -264,7 +264,7 @@ std::vector<const KernelRule*> named_rules(const PassSettings& settings) {
   for (const KernelRule* rule : named_rules(settings)) {
     if (rule->pattern_name == name)
       fail_usage({}, "'{}' is a pattern, and no pass: the pass that applies it has the name of its kernel, '{}'", name,
-           rule->name);
+                 rule->name);
   }
   const Tables& tables = tables_of(settings);
   std::vector<std::string> names = map_each(tables.pipelines(), &Pipeline::name);

@@ -125,7 +125,7 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(one_of({"0", "1", "2", "3"}))->capture_default_str();
   app.add_option("--schedules", schedules,
                  "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
-      ->check(CLI::ExistingPath);
+      ->check(CLI::Validator(CLI::ExistingPath).description("PATH"));
   app.add_option("--kernels", kernels,
                  "a file of kernels and schedules for them, or a library of C kernels (.so), repeatable "
                  "(docs/own-kernels.md)")
@@ -136,10 +136,6 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--link", settings.linked,
                  "object files and archives (.o, .a) with C kernels, which become part of it")
       ->check(CLI::ExistingFile);
-  app.add_option("--host-symbols", settings.host_symbols,
-                 "NAMES that --link leaves to the program that will load the artifact, such as 'GOMP_*,omp_*'")
-      ->delimiter(',')
-      ->allow_extra_args(false);
   add_arithmetic(app, settings);
   app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
@@ -160,6 +156,10 @@ void CompilerOptions::add_to(CLI::App& app) {
 }
 
 void CompilerOptions::add_dims(CLI::App& app) {
+  app.add_option("--host-symbols", settings.host_symbols,
+                 "NAMES that --link leaves to the program that will load the artifact, such as 'GOMP_*,omp_*'")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--dim", fixed_dims, "NAME=VALUE, the size of a symbolic dim: it is compiled for this size only");
 }
 

@@ -33,7 +33,7 @@ struct CompilerOptions {
   // The notes and warnings of all compilations of the command, each of which is printed once.
   std::shared_ptr<std::set<std::string>> said = std::make_shared<std::set<std::string>>();
   void add_to(CLI::App& app);
-  // Adds --dim to a command that only compiles.
+  // Adds --dim and --host-symbols to a command that only compiles.
   void add_dims(CLI::App& app);
   // Returns the model's file and all others that the flags name, which no output may replace.
   std::vector<std::string> files(const std::string& model) const;

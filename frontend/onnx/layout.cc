@@ -64,7 +64,7 @@ std::vector<Expr> resolve_at_run_time(Node& n, const Expr& total, WantedDims wan
     count = count + select(equal(dim, int_imm(-1)), int_imm(1), int_imm(0));
     ++most;
   }
-  if (most > 1) n.require_at_most(count, int_imm(1), "numbers of the shape that are -1");
+  if (most > 1) n.require_at_most(count, int_imm(1), "dims of the shape that are to be inferred");
   others = bounded(n, others, "others", {0});
   n.require_at_most(select(is_inferred, int_imm(1), int_imm(0)), others, kZeroBesideInferred);
   Expr rest = floor_div(total, max(others, int_imm(1)));

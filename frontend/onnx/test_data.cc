@@ -29,8 +29,12 @@ Proto read_proto(const std::string& path, std::string_view kind) {
   Proto proto;
   auto file = with_compile_errors(span, [&] { return vm::MappedFile::open(path); });
   std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() >= size_t{1} << 31 || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    refuse_bytes(span, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kind);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto content = recognized_content(text);
+  const bool is_model = content && content->kind == ContentKind::kModel;  // some can be read as a tensor
+  if (is_model || bytes.size() >= size_t{1} << 31 ||
+      !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    refuse_bytes(span, text, kind);
   return proto;
 }
 void write_proto(const std::string& path, const google::protobuf::MessageLite& proto) {

@@ -49,7 +49,7 @@ class NameTable {
 struct Entity {
   std::optional<Expr> expr = {};  // absent: poisoned, or the module itself
   bool is_module = false;
-  bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
+  bool is_dim = false;           // a symbolic dim of the signature: `n = T.int64()` in the body means this one
   bool may_be_negative = false;  // of a dim: it is a scalar parameter, x: R.Prim(value="n"), and no tensor has it
   // Tensor programs. pointer: the name of an allocation means the pointer to it; cell: a scalar that changes, kept in a
   // buffer of one element. thread: the axis that T.env_thread named.

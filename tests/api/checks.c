@@ -152,9 +152,12 @@ static void check_types_and_links(const char* folder) {
   snprintf(command, sizeof command, "cc -c -fPIC '%s' -o '%s'", source, object);
   EXPECT(system(command) == 0);
   const char* calls =
-      "@T.prim_func\ndef main(x: T.Buffer((3,), \"float32\"), y: T.Buffer((3,), \"float32\")):\n"
-      "    for i in range(3):\n        T.evaluate(T.call_extern(\"int32\", \"plus\", T.address_of(x[i]), "
-      "T.address_of(y[i])))\n";
+      "@I.ir_module\nclass Module:\n"
+      "    @T.prim_func\n    def each(x: T.Buffer((3,), \"float32\"), y: T.Buffer((3,), \"float32\")):\n"
+      "        for i in range(3):\n            T.evaluate(T.call_extern(\"int32\", \"plus\", T.address_of(x[i]), "
+      "T.address_of(y[i])))\n"
+      "    @R.function\n    def main(x: R.Tensor((3,), \"float32\")):\n"
+      "        return R.call_tir(Module.each, (x,), out_sinfo=R.Tensor((3,), \"float32\"))\n";
   const char* linked[] = {object};
   options = (relaxc_compile_options){.size = sizeof options, .linked = linked, .num_linked = 1};
   EXPECT(relaxc_compile_memory(calls, strlen(calls), "calls.py", &options, &program) == RELAXC_OK);

@@ -93,10 +93,10 @@ std::string browser() {
 
 std::string opened_page(const Folder& folder, const std::string& address) {
   const Outcome outcome =
-      run_program({browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
-                   "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                   "--user-data-dir=" + folder.at("browser"), "--window-size=1280,800", "--virtual-time-budget=10000",
-                   "--dump-dom", "file://" + address},
+      run_program({browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                   "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+                   "--disable-sync", "--user-data-dir=" + folder.at("browser"), "--window-size=1280,800",
+                   "--virtual-time-budget=10000", "--dump-dom", "file://" + address},
                   120);
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
