@@ -93,7 +93,7 @@ void OpCall::require_equal(const Expr& a, const Expr& b, std::string_view what) 
 }
 void OpCall::require_at_most(const Expr& a, const Expr& b, std::string_view what) const {
   const auto found = as_int(simplify(a)), most = as_int(simplify(b));
-  if (found && most && *found > *most) fail("{}: expected at most {}, found {}", what, *most, *found);
+  if (found && most && *found > *most) fail("{}: {} is more than {}", what, *found, *most);
   require_equal(simplify(min(a, b)), a, what);
 }
 void OpCall::require_multiple(const Expr& a, int64_t factor, std::string_view what) const {

@@ -385,7 +385,7 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) {
   const auto found = as_int(simplify(a)), most = as_int(simplify(b));
-  if (found && most && *found > *most) fail("{}: expected at most {}, found {}", what, *most, *found);
+  if (found && most && *found > *most) fail("{}: {} is more than {}", what, *found, *most);
   require_equal(min(a, b), a, what);
 }
 void Node::require_nonzero(const Expr& a, const char* what) {

@@ -114,10 +114,10 @@ TEST_CASE("an artifact refuses the flags of compilations", "[tools]") {
 }
 
 TEST_CASE("numbers of dims are whole and bounded", "[tools]") {
-  check_refused({"run", "model.onnx", "--dim", "n=99999999999999999999"}, 2, "a dim is a whole number from 0 to 92");
-  check_refused({"run", "model.onnx", "--dim-range", "n=:"}, 2, "the range has no end");
   test::Folder folder("foreign");
   const std::string model = folder.write("model.onnx", softmax_model());
+  check_refused({"run", model, "--dim", "n=99999999999999999999"}, 2, "a dim is a whole number from 0 to 92");
+  check_refused({"run", model, "--dim-range", "n=:"}, 2, "the range has no end");
   check_refused({"run", model, "--target", "triple=riscv64-linux-gnu"}, 2, "does not run on this machine");
 }
 

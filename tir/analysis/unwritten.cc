@@ -33,9 +33,12 @@ std::set<const NodeHeader*> aliased_buffers(const PrimFuncRef& program) {
 
 // Returns which elements of a dim are left out: "elements [0, 4) of the 8"; nullopt where that is not certain.
 std::optional<std::string> left_out(const Range& written, const Expr& dim, const Analyzer& facts) {
-  const Expr first = cast_to(written.min, kInt64), end = first + cast_to(written.extent, kInt64),
-             size = cast_to(dim, kInt64);
-  const bool misses_first = facts.can_prove(int_imm(1) <= first), misses_last = facts.can_prove(end < size);
+  // Of casts of sums less can be proven.
+  const bool is_of_one_dtype = dtype_of(written.min) == dtype_of(dim) && dtype_of(written.extent) == dtype_of(dim);
+  const DType dtype = is_of_one_dtype ? dtype_of(dim) : kInt64;
+  const Expr first = cast_to(written.min, dtype), end = first + cast_to(written.extent, dtype),
+             size = cast_to(dim, dtype);
+  const bool misses_first = facts.can_prove(int_imm(1, dtype) <= first), misses_last = facts.can_prove(end < size);
   if (!misses_first && !misses_last) return std::nullopt;
   return fmt::format("[{}, {}) of [0, {})", print_plain(facts.simplify(first)), print_plain(facts.simplify(end)),
                      print_plain(facts.simplify(size)));
