@@ -1,6 +1,5 @@
 // Profilers of sessions of the C interface: one that calls the host after each kernel, and one that keeps records.
 #pragma once
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -19,8 +18,7 @@ class HostProfiler final : public vm::Profiler {
   void* user_;
 };
 
-// Keeps what the kernels of a run did. To keep it takes some tens of nanoseconds a kernel; the records are made of it
-// when they are asked for, after the run.
+// Keeps the records of a run, until the next one.
 class KernelRecords final : public vm::Profiler {
  public:
   void on_kernel(const vm::KernelEvent& event) override;
@@ -29,15 +27,8 @@ class KernelRecords final : public vm::Profiler {
   const std::vector<relaxc_kernel_record>& records();
 
  private:
-  struct Kept {
-    vm::KernelEvent event;  // without tensors
-    int64_t bytes;
-    size_t num_tensors;
-  };
-  std::vector<Kept> kept_;
-  std::vector<int64_t> dims_;  // of the tensors of all kernels: rank, then dims
-  std::vector<relaxc_kernel_record> records_;
-  std::deque<std::string> texts_;  // of the records
+  std::vector<relaxc_kernel_record> kept_;
+  std::string texts_;  // kernel and node of each record, which get their places at the end
 };
 
 }  // namespace relaxc::api

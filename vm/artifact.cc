@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <vector>
@@ -220,13 +219,19 @@ std::string name_for_linker(int descriptor) {
 }
 
 // Returns the remedy where the system, and not the file, is why the linker did not open the path in /proc; else null.
-const char* remedy_of_system(const std::string& path, const std::string& problem) {
-  if (problem.find(std::strerror(EMFILE)) != std::string::npos)
-    return "the process has too many files open: close some, or raise the limit (ulimit -n)";
-  if (problem.find(std::strerror(ENFILE)) != std::string::npos) return "the machine has too many files open";
-  if (access(path.c_str(), R_OK) != 0)
-    return "it is opened by its descriptor, for which /proc has to be mounted, and be that of this process's namespace";
-  return nullptr;
+const char* remedy_of_system(const std::string& path, std::string_view problem) {
+  constexpr std::pair<const char*, const char*> kRemedies[] = {
+      {"failed to map segment",
+       "where the file system is mounted noexec, put the file on another one (for compiled models in the cache: "
+       "--cache "
+       "DIR or RELAXC_CACHE)"},
+      {"Too many open files in system", "the machine has too many files open"},
+      {"Too many open files", "the process has too many files open: close some, or raise the limit (ulimit -n)"}};
+  for (const auto& [text, remedy] : kRemedies) {
+    if (problem.find(text) != std::string_view::npos) return remedy;
+  }
+  if (access(path.c_str(), R_OK) == 0) return nullptr;
+  return "it is opened by its descriptor, for which /proc has to be mounted, and be that of this process's namespace";
 }
 
 class SharedObject final : public KernelLibrary {
@@ -239,12 +244,6 @@ class SharedObject final : public KernelLibrary {
     if (handle_ != nullptr) return;
     std::string problem = dlerror();
     if (problem.starts_with(name)) problem.erase(0, std::min(name.size() + 2, problem.size()));  // "name: "
-    if (problem.find("failed to map segment") != std::string::npos)
-      fail(reader.place(),
-           "the machine code does not load: {}; where the file system is mounted noexec, put the file on another one "
-           "(for "
-           "compiled models in the cache: --cache DIR or RELAXC_CACHE)",
-           printable(problem, std::string::npos));
     constexpr std::string_view kMissing = "undefined symbol: ";
     if (problem.starts_with(kMissing))
       fail(reader.place(),

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "support/formatted.h"
-#include "support/joined.h"
 
 namespace relaxc::vm {
 
@@ -50,21 +48,11 @@ std::string why_refused(const std::string& path) {
       size, needed);
 }
 
-// Returns the same for the file that the dynamic linker takes for a name, where LD_LIBRARY_PATH has it.
-std::string why_found_is_refused(const std::string& name) {
-  const char* folders = std::getenv("LD_LIBRARY_PATH");
-  for (std::string_view folder : parts_of(folders ? folders : "", ':')) {
-    const std::string path = formatted("{}/{}", folder.empty() ? "." : folder, name);
-    if (access(path.c_str(), R_OK) == 0) return why_refused(path);
-  }
-  return "";
-}
-
 }  // namespace
 
 void* open_library(const std::string& path, int flags, std::string& reason) {
-  const bool is_name = path.find('/') == std::string::npos;
-  reason = is_name ? why_found_is_refused(path) : why_refused(path);
+  const bool has_folder = path.find('/') != std::string::npos;  // else the linker looks for it
+  if (has_folder) reason = why_refused(path);
   if (!reason.empty()) return nullptr;
   void* handle = dlopen(path.c_str(), flags);
   if (handle != nullptr) return handle;

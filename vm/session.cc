@@ -193,9 +193,9 @@ Tensor Session::new_tensor(std::vector<int64_t> shape, DType dtype) {
   return Tensor::view(std::move(shape), dtype, memory.get(), memory);
 }
 Tensor Session::copy_of(const Tensor& tensor) {
-  const std::shared_ptr<void> memory = interpreter_->memory().allocate(tensor.bytes());
-  std::memcpy(memory.get(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
-  return Tensor::view(tensor.shape(), tensor.dtype(), memory.get(), memory);
+  Tensor copy = new_tensor(tensor.shape(), tensor.dtype());
+  std::memcpy(copy.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  return copy;
 }
 vm::MemoryPool::Stats Session::memory_stats() const { return interpreter_->memory().stats(); }
 void Session::trim() { interpreter_->memory().trim(); }

@@ -65,7 +65,7 @@ TEST_CASE("params of open types are compiled for a type that a warning names, or
   CHECK(holds(given.out, "y: R.Tensor((\"n\", 4), dtype=\"int32\")"));
   CHECK(holds(given.out, ") -> R.Tensor((\"n\", 4), dtype=\"int32\")"));
   test::Outcome wrong = relaxc_on(kOpen, {"compile", "FILE", "--emit=graph", "--type", "z=int32[4]"});
-  CHECK(wrong.exit_code == 1);
+  CHECK(wrong.exit_code == 2);
   CHECK(holds(wrong.err, "no function has a param 'z'; there are x, y"));
   wrong = relaxc_on(kOpen, {"compile", "FILE", "--emit=graph", "--type", "x=int32"});
   CHECK(holds(wrong.err, "'int32': expected a type such as float32[n, 4]"));

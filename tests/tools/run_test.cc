@@ -107,7 +107,7 @@ TEST_CASE("run takes a tensor program by name", "[tools]") {
   CHECK(read_npy(folder.at("a.npy")).as_int(0) == 5);
 
   Outcome none = run_command({"run", file});
-  CHECK(none.exit_code == 1);
+  CHECK(none.exit_code == 2);
   CHECK(run_has(none.err, "name the function to run"));
   CHECK(run_has(none.err, "'increment' 'twice'"));
   CHECK(run_has(none.err, "'pointer' cannot be run: its param 'p' is a pointer"));
