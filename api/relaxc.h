@@ -230,7 +230,7 @@ typedef void (*relaxc_profiler)(void* user, const relaxc_kernel_record* record);
  * where the time between kernels matters, keep records instead. */
 RELAXC_API void relaxc_session_profile(relaxc_session* session, relaxc_profiler profiler, void* user);
 /* Since version 2. Makes later runs keep records of their kernels, in place of callbacks: that takes the run less than
- * 0.1 microseconds a kernel. `keep` 0 ends it. */
+ * half a microsecond a kernel. `keep` 0 ends it. */
 RELAXC_API relaxc_status relaxc_session_keep_records(relaxc_session* session, int32_t keep);
 /* Gives the records of the last run, in order. They are valid until the next run or keep_records. */
 RELAXC_API relaxc_status relaxc_session_records(relaxc_session* session, const relaxc_kernel_record** records,
