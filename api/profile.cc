@@ -16,6 +16,8 @@ int64_t bytes_of(std::span<const Tensor* const> tensors) {
 
 relaxc_kernel_record record_of(const vm::KernelEvent& event) {
   return {.size = sizeof(relaxc_kernel_record),
+          .kernel = nullptr,  // the caller's, as is `node`
+          .node = nullptr,
           .rule = event.info->rule.c_str(),
           .start_ns = event.start_ns,
           .duration_ns = event.duration_ns,
