@@ -140,7 +140,7 @@ static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
   }
 }
 
-// What programs prove is looked at in modules that are right in all else; their errors are told later.
+// Warnings about programs are for modules without errors, which are reported later.
 static void add_program_warnings(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics) {
   Diagnostics problems;
   verify(module, ops, problems);

@@ -104,7 +104,7 @@ class ExtremesNoter {
     std::vector<Stmt> stmts;
     size_t num_nests = 0;
     for (const Stmt& stmt : statements_of(body)) {
-      // What one nest stores another may overwrite.
+      // A second nest may overwrite elements that the first one stored and noted.
       const bool is_used = uses_var(stmt, result_);
       if (is_used && ++num_nests > 1) may_overwrite_ = true;
       if (!is_used) {

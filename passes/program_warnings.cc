@@ -12,7 +12,7 @@ namespace relaxc {
 
 namespace {
 
-// What the calls of a program say of its buffers.
+// The results of a program, as its calls show them.
 struct CalledAs {
   std::vector<Buffer> results;
   bool is_open = false;  // a call writes over an operand, is of a tensor program, or is not understood

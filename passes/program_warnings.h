@@ -1,12 +1,12 @@
-// What is provably wrong with tensor programs that somebody wrote, as far as they run all the same: indices out of
-// range, and results of which elements are not written.
+// Warnings about tensor programs that somebody wrote: indices that are provably out of range, and results of which
+// elements are not written.
 #pragma once
 #include "passes/kernel_rules.h"
 
 namespace relaxc {
 
-// Returns warnings about the module's programs. What a program computes for any dims is looked at first, then what it
-// computes for the constant dims of its calls, which prove more. The module is verified.
+// Returns warnings about the programs of a verified module, for any dims, and then for the constant dims of their
+// calls, which prove more.
 std::vector<Diagnostic> program_warnings(const IRModule& module);
 
 // Does the same for programs of kernels, which no graph calls yet.

@@ -30,7 +30,7 @@ std::string print_module(const IRModule& module, const PrintOptions& options = {
 std::string print_function(const std::string& name, const Expr& function, const PrintOptions& options = {});
 // Prints "4 * m" or "R.nn.relu(x)" for messages, with int64 constants bare and variables by their hints.
 std::string print_expr(const Expr& expr);
-// The same, with int32 constants bare, too: "8" for T.int32(8), whose dtype is no news in a message about indices.
+// The same, with int32 constants bare, too: "8" for T.int32(8), as in messages about indices.
 std::string print_plain(const Expr& expr);
 std::string print_stmt(const Stmt& stmt);
 // Prints "R.Tensor((n, 4), dtype=\"float32\")".

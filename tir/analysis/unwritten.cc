@@ -31,9 +31,10 @@ std::set<const NodeHeader*> aliased_buffers(const PrimFuncRef& program) {
   return result;
 }
 
-// Returns which elements of a dim are left out: "elements [0, 4) of the 8"; nullopt where that is not certain.
+// Returns which part of a dim is written, "[0, 4) of [0, 8)"; nullopt where it is not certain that elements are left
+// out.
 std::optional<std::string> left_out(const Range& written, const Expr& dim, const Analyzer& facts) {
-  // Of casts of sums less can be proven.
+  // The analyzer proves less about sums that are cast.
   const bool is_of_one_dtype = dtype_of(written.min) == dtype_of(dim) && dtype_of(written.extent) == dtype_of(dim);
   const DType dtype = is_of_one_dtype ? dtype_of(dim) : kInt64;
   const Expr first = cast_to(written.min, dtype), end = first + cast_to(written.extent, dtype),
