@@ -1,5 +1,6 @@
 #include "codegen/lanes.h"
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -97,13 +98,20 @@ Lanes to_float(const Lanes& n) {
 }
 std::optional<Lanes> scaled(const Lanes& x, const Nearest& n) {
   auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  constexpr unsigned kLanes = 16;
-  if (!x.scales() || !type || type->getNumElements() != kLanes || !is_single(x)) return std::nullopt;
+  constexpr unsigned kLanes = 16;  // of a register, of which a vector may take several
+  if (!x.scales() || !type || type->getNumElements() % kLanes != 0 || !is_single(x)) return std::nullopt;
   constexpr int kCurrentRounding = 4;
   llvm::IRBuilder<>& b = x.builder();
   llvm::Value* all = llvm::ConstantInt::getAllOnesValue(b.getIntNTy(kLanes));
-  return x.with(b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                                  {x.value(), n.number.value(), x.value(), all, b.getInt32(kCurrentRounding)}));
+  std::vector<llvm::Value*> parts;
+  for (unsigned first = 0; first < type->getNumElements(); first += kLanes) {
+    const llvm::SmallVector<int> lanes = llvm::createSequentialMask(first, kLanes, 0);
+    llvm::Value *part = b.CreateShuffleVector(x.value(), lanes),
+                *power = b.CreateShuffleVector(n.number.value(), lanes);
+    parts.push_back(b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                                      {part, power, part, all, b.getInt32(kCurrentRounding)}));
+  }
+  return x.with(llvm::concatenateVectors(b, parts));
 }
 Lanes power_of_two(const Lanes& n) { return (is_single(n) ? (n + 127) << 23 : (n + 1023) << 52).floats(); }
 

@@ -418,9 +418,17 @@ std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& 
 
 bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {
   if (blocks.empty()) return false;
-  Writes writes(buffer, blocks[0]->tree->facts);
+  const Analyzer& facts = blocks[0]->tree->facts;
+  Writes writes(buffer, facts);
   bool is_known = std::ranges::all_of(blocks, [&](const TreeNode* block) { return writes.add(block, below); });
-  return is_known && writes.contain(needed);
+  // Regions are upper bounds: loops over whole vectors go beyond the buffer, reads do not.
+  Box inside = needed;
+  for (size_t d = 0; d < inside.size(); ++d) {
+    const Expr& dim = buffer_type(buffer).shape[d];
+    const Range all{int_imm(0, dtype_of(dim)), dim};
+    if (!covers(all, inside[d], facts)) inside[d] = intersection(all, inside[d], facts);
+  }
+  return is_known && writes.contain(inside);
 }
 
 }  // namespace relaxc::scheduling

@@ -95,6 +95,7 @@ constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and
 // ---- Attention
 
 constexpr int64_t kFewestQueries = 8, kFewestKeys = 8;  // for fewer, copying keys takes longer than it saves
+constexpr int64_t kFewestKeysInPanels = 192;            // values of fewer are read where they lie
 constexpr int64_t kMostQueriesInBlock = 48;             // that a thread takes
 constexpr int64_t kMostRowTilesOfScores = 16;           // of them, that users and tuners may choose
 

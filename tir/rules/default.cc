@@ -8,7 +8,9 @@
 // decisions are taken before (`space`), since some numbers of rows get separate code.
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 
 #include "ir/op_names.h"
 #include "tir/analysis/annotations.h"
@@ -164,14 +166,38 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisio
 // A loop that threads share, the outermost one of a block.
 struct SharedLoop {
   LoopRV loop;
-  int64_t extent;
+  Expr extent;
 };
 std::optional<SharedLoop> shared_loop_of(Schedule& sch, const BlockRV& rv) {
   const auto loops = sch.try_apply(GetLoops{rv});
   if (!loops || loops->empty()) return std::nullopt;
-  const auto extent = extent_of(sch, (*loops)[0]);
-  const bool is_shared = cast<For>(sch.get((*loops)[0]))->kind == ForKind::kParallel && extent && *extent > 1;
-  return is_shared ? std::optional(SharedLoop{(*loops)[0], *extent}) : std::nullopt;
+  const Ref<For> loop = cast<For>(sch.get((*loops)[0]));
+  const bool is_shared = loop->kind == ForKind::kParallel && !is_int(loop->extent, 1);
+  return is_shared ? std::optional(SharedLoop{(*loops)[0], loop->extent}) : std::nullopt;
+}
+
+// Returns the extents of the axes of which the rows of the buffer are one axis, those from the inside; none where the
+// buffer's first axes are others.
+std::vector<int64_t> axes_of_rows(const Buffer& buffer, int64_t rows) {
+  std::vector<int64_t> result;
+  for (const Expr& dim : buffer_type(buffer).shape) {
+    const auto extent = as_int(dim);
+    if (rows == 1 || !extent || *extent == 0 || rows % *extent != 0) break;
+    rows /= *extent;
+    result.insert(result.begin(), *extent);
+  }
+  return rows == 1 ? result : std::vector<int64_t>();
+}
+
+// Returns whether every so many rows are a box of their axes: 4 rows of [12, 16] are, 3 rows may begin in one row of 16
+// and end in the next.
+bool are_boxes(int64_t rows, const std::vector<int64_t>& axes_from_inside) {
+  for (const int64_t extent : axes_from_inside) {
+    if (extent % rows == 0) return true;
+    if (rows % extent != 0) return false;
+    rows /= extent;
+  }
+  return true;
 }
 
 // Returns how many iterations of the loop that these blocks share a thread takes at a time. What one block passes to
@@ -180,15 +206,35 @@ std::optional<SharedLoop> shared_loop_of(Schedule& sch, const BlockRV& rv) {
 int64_t rows_together(Schedule& sch, const Blocks& blocks, int64_t extent, const Target& target) {
   using namespace cost_model;
   int64_t row_bytes = 0;
+  std::vector<int64_t> axes;
   for (const BlockRV& rv : blocks) {
     const Ref<Block> block = cast<Block>(sch.get(rv));
-    for (const BufferRegion& write : block->writes) row_bytes = std::max(row_bytes, bytes_of(write.buffer, 0) / extent);
+    for (const BufferRegion& write : block->writes) {
+      row_bytes = std::max(row_bytes, bytes_of(write.buffer, 0) / extent);
+      if (axes.empty()) axes = axes_of_rows(write.buffer, extent);
+    }
   }
   if (row_bytes == 0) return 0;
   const int64_t fit = target.l1_of_core() * kPieceQuartersOfL1 / 4 / row_bytes;
-  const int64_t rows =
-      divisors_between(1, std::clamp<int64_t>(fit, 1, std::max<int64_t>(1, extent / kLoopShares)), extent).back();
+  std::vector<int64_t> candidates =
+      divisors_between(1, std::clamp<int64_t>(fit, 1, std::max<int64_t>(1, extent / kLoopShares)), extent);
+  std::erase_if(candidates, [&](int64_t rows) { return !are_boxes(rows, axes); });
+  const int64_t rows = candidates.back();
   return rows * row_bytes >= kFewestBytesTogether ? rows : 0;
+}
+
+// The same for an unknown number of iterations: 1, unless rows are known to be short.
+int64_t rows_together(Schedule& sch, const Blocks& blocks, const Expr& extent, const Target& target) {
+  if (auto known = as_int(extent)) return rows_together(sch, blocks, *known, target);
+  auto is_short = [&](const BufferRegion& write) {
+    const BufferType& of = buffer_type(write.buffer);
+    const Expr elements = std::accumulate(of.shape.begin(), of.shape.end(), Expr(int_imm(1)), std::multiplies<>());
+    const auto of_row = as_int(sch.tree("").facts.simplify(floor_div(elements, extent)));
+    return of_row && *of_row * of.dtype.bytes() < cost_model::kFewestBytesTogether;
+  };
+  const bool are_short = std::ranges::all_of(
+      blocks, [&](const BlockRV& rv) { return std::ranges::all_of(cast<Block>(sch.get(rv))->writes, is_short); });
+  return are_short ? 0 : 1;
 }
 
 // Merges the shared loops of blocks in a row, such as the stages of a softmax, where each of their iterations reads
@@ -200,7 +246,7 @@ void merge_shared_loops(Schedule& sch, const Blocks& blocks, const Target& targe
     size_t end = first;
     for (; shared && end < blocks.size(); ++end) {
       const auto next = shared_loop_of(sch, blocks[end]);
-      if (!next || next->extent != shared->extent) break;
+      if (!next || !structural_equal(next->extent, shared->extent)) break;
       auto counter = [&](const LoopRV& loop) { return cast<For>(sch.get(loop))->var; };
       const bool is_same = !loops.empty() && same_node(counter(loops.back()), counter(next->loop));
       if (!is_same) loops.push_back(next->loop);
