@@ -49,32 +49,106 @@ Buffer box_extents(const OpCall& op, ComputeBuilder& b, const Buffer& boxes) {
   });
   return extents;
 }
+// What two boxes share, and what they cover together without it, by their extents.
+Expr shared_area(const OpCall& op, const Extent& a, const Extent& b) {
+  const Expr none = zero(op.dtype(0));
+  auto common = [&](int64_t axis) { return max(min(a(axis + 2), b(axis + 2)) - max(a(axis), b(axis)), none); };
+  return common(0) * common(1);
+}
+Expr joint_area(const Extent& a, const Extent& b, const Expr& shared) { return a(kArea) + b(kArea) - shared; }
+
 // Returns the statement that runs `action` where two boxes, given by their extents, overlap by more than the threshold.
 Stmt when_covered(const OpCall& op, const Expr& threshold, const Extent& a, const Extent& b, const Stmt& action) {
   DType dtype = op.dtype(0);
-  auto common = [&](int64_t axis) { return max(min(a(axis + 2), b(axis + 2)) - max(a(axis), b(axis)), zero(dtype)); };
   VarRef shared = make_var("shared", prim_type(dtype)), joint = make_var("joint", prim_type(dtype));
   Expr overlap = cast_to(binary(BinaryOp::kDiv, shared, joint), kFloat32);
   bool is_above = op.attrs<AllClassNmsAttrs>().above_threshold;
   Expr covers = joint > zero(dtype) && (is_above ? overlap > threshold : overlap >= threshold);
   return seq(
-      {make(Bind{shared, common(0) * common(1)}),
-       when(Expr(shared) > zero(dtype), seq({make(Bind{joint, a(kArea) + b(kArea) - shared}), when(covers, action)}))});
+      {make(Bind{shared, shared_area(op, a, b)}),
+       when(Expr(shared) > zero(dtype), seq({make(Bind{joint, joint_area(a, b, shared)}), when(covers, action)}))});
 }
+
+// The extents of the boxes that a class has kept, each extent in a row of its own, so that vectors of boxes are
+// compared with one. Behind the last box are boxes without an area, up to a whole group.
+class KeptBoxes {
+ public:
+  static constexpr int64_t kLanes = 16, kGroup = 4 * kLanes;
+
+  KeptBoxes(const OpCall& op, ComputeBuilder& b)
+      : op_(op),
+        extents_(b.buffer("T_kept_extents", op.dtype(0),
+                          {op.shape(1)[0], op.shape(1)[1], int_imm(kArea + 1),
+                           simplify(floor_div(op.shape(1)[2] + (kGroup - 1), kGroup) * kGroup)})) {}
+
+  // Adds a box behind `count` others. The place is of an image and a class.
+  Stmt add(Axes place, const Expr& count, const Extent& box) const {
+    VarRef slot = make_dim("slot");
+    std::vector<Stmt> clear, stores;
+    for (int64_t c = 0; c <= kArea; ++c) {
+      clear.push_back(set(place, c, count + slot, zero(op_.dtype(0))));
+      stores.push_back(set(place, c, count, box(c)));
+    }
+    stores.insert(stores.begin(),
+                  when(equal(floor_mod(count, kGroup), int_imm(0)), loop(slot, int_imm(kGroup), seq(clear))));
+    return seq(stores);
+  }
+  // Sets `is_covered` where one of the group of boxes from `first` on covers the box. Few do: vectors look for any that
+  // may, by the least overlap that rounding can make the threshold of, and only then are quotients formed.
+  Stmt compare(Axes place, const Expr& first, const Expr& count, const Expr& threshold, const Extent& box,
+               const Stmt& when_one_covers) const {
+    const Buffer hits = make_buffer("hits", kInt32, {int_imm(kLanes)}, "local");
+    LocalScalar any("any", kInt32);
+    VarRef vector = make_dim("vector"), lane = make_dim("lane"), none = make_dim("none"), each = make_dim("each");
+    VarRef at = make_dim("at"), least = make_var("least", prim_type(kFloat32));
+    auto extents = [&](const Expr& slot) -> Extent {
+      return [=, this](int64_t c) { return load(extents_, {place[0], place[1], int_imm(c), slot}); };
+    };
+    const Extent some = extents(first + vector * kLanes + lane);
+    const Expr shared = shared_area(op_, some, box);
+    const Expr joint = cast_to(joint_area(some, box, shared), kFloat32);
+    const Expr may_cover = shared > zero(op_.dtype(0)) && !(cast_to(shared, kFloat32) < Expr(least) * joint);
+    const Stmt look = store(hits, select(may_cover, int_imm(1, kInt32), load(hits, {lane})), {lane});
+    const Stmt clear = store(hits, int_imm(0, kInt32), {none});
+    const Expr margin = float_imm(op_.dtype(0).bits == 16 ? 0x1p-6 : 0x1p-20);  // more than the quotient's rounding
+    const Expr scale = max(max(threshold, zero(kFloat32) - threshold), one(kFloat32));
+    return seq({make(AllocBuffer{hits, {}}), any.declared(), make(Bind{least, threshold - scale * margin}),
+                loop(none, int_imm(kLanes), clear, ForKind::kVectorized),
+                loop(vector, int_imm(kGroup / kLanes), loop(lane, int_imm(kLanes), look, ForKind::kVectorized)),
+                any.set(int_imm(0, kInt32)), loop(each, int_imm(kLanes), any.set(any.get() + load(hits, {each}))),
+                when(any.get() > int_imm(0, kInt32),
+                     loop(at, min(count - first, int_imm(kGroup)),
+                          when_covered(op_, threshold, extents(first + at), box, when_one_covers)))});
+  }
+
+ private:
+  Stmt set(Axes place, int64_t c, const Expr& slot, const Expr& value) const {
+    return store(extents_, value, {place[0], place[1], int_imm(c), slot});
+  }
+
+  const OpCall& op_;
+  Buffer extents_;
+};
 
 // Makes the blocks of the boxes that each class keeps, in the order of their scores, and of how many these are. The
 // candidates leave a heap one by one and are compared with those that were kept, until enough are.
 void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& selected, const Buffer& counts) {
   const std::vector<Expr>& shape = op.shape(1);
   Buffer extents = box_extents(op, b, x[0]), positions = b.buffer("candidates", kInt64, shape);
+  const KeptBoxes kept(op, b);
   b.block("T_select", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
     LocalScalar found("found", kInt64), left("left", kInt64), k("k", kInt64), is_covered("is_covered", kBool);
-    VarRef start = make_dim("start"), box = make_dim("box"), other = make_dim("other");
+    VarRef start = make_dim("start"), box = make_dim("box");
     auto place = [=](const Expr& slot) { return std::vector<Expr>{i[0], i[1], slot}; };
     auto score = [=](const Expr& position) { return load(x[1], place(position)); };
-    auto extent = [&](const Expr& position) -> Extent {
-      return [=](int64_t c) { return load(extents, {i[0], position, int_imm(c)}); };
-    };
+    // The extents of the candidate are read once.
+    std::vector<VarRef> candidate;
+    std::vector<Stmt> read_candidate;
+    for (int64_t c = 0; c <= kArea; ++c) {
+      candidate.push_back(make_var(fmt::format("extent_{}", c), prim_type(op.dtype(0))));
+      read_candidate.push_back(make(Bind{candidate.back(), load(extents, {i[0], box, int_imm(c)})}));
+    }
+    const Extent extent = [&](int64_t c) -> Expr { return candidate[static_cast<size_t>(c)]; };
     // The heap has keys of the scores where there are such, and positions otherwise.
     const bool has_keys = has_sort_key(op.dtype(1), shape[2]);
     auto by_score = [=](const Expr& a, const Expr& c) {
@@ -88,10 +162,11 @@ void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& s
     Stmt gather = when(is_enough, seq({heap.set(left.get(), item), left.set(left.get() + 1)}));
     Stmt take_best = seq({make(Bind{box, has_keys ? position_of_key(root) : root}), left.set(left.get() - 1),
                           heap.set(int_imm(0), heap.get(left.get())), heap.sift_down(int_imm(0), left.get())});
-    Stmt compare = seq({make(Bind{other, load(selected, place(k.get()))}), k.set(k.get() + 1),
-                        when_covered(op, threshold, extent(other), extent(box), is_covered.set(bool_imm(true)))});
-    Stmt keep = seq({store(selected, box, place(found.get())), found.set(found.get() + 1)});
-    Stmt step = seq({take_best, k.set(int_imm(0)), is_covered.set(bool_imm(false)),
+    Stmt compare = seq({kept.compare(i, k.get(), found.get(), threshold, extent, is_covered.set(bool_imm(true))),
+                        k.set(k.get() + KeptBoxes::kGroup)});
+    Stmt keep =
+        seq({store(selected, box, place(found.get())), kept.add(i, found.get(), extent), found.set(found.get() + 1)});
+    Stmt step = seq({take_best, seq(read_candidate), k.set(int_imm(0)), is_covered.set(bool_imm(false)),
                      make(While{k.get() < found.get() && !is_covered.get(), compare}), when(!is_covered.get(), keep)});
     Stmt body = seq({heap.declared(), found.declared(), left.declared(), k.declared(), is_covered.declared(),
                      found.set(int_imm(0)), left.set(int_imm(0)), loop(start, shape[2], gather), heap.build(left.get()),
