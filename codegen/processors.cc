@@ -19,22 +19,22 @@ namespace {
 struct Processor {
   const char* cpus;  // LLVM's names with a space around each
   int l1, l1_ways, l2, l2_ways, l3, l3_ways, l3_shared_by;
-  int fma_ports;  // for vectors of full width; 0: taken from LLVM
+  int fma_ports, load_ports;  // for vectors of full width; 0: taken from LLVM
 };
 // The figures are from Intel's and AMD's optimization manuals and Arm's technical reference manuals.
 constexpr Processor kProcessors[] = {
-    {" haswell broadwell ", 32, 8, 256, 8, 30 << 10, 20, 12, 2},
-    {" skylake ", 32, 8, 256, 4, 8 << 10, 16, 4, 2},
-    {" skylake-avx512 cascadelake cooperlake ", 32, 8, 1024, 16, 28160, 11, 20, 2},
-    {" icelake-server ", 48, 12, 1280, 20, 48 << 10, 12, 32, 2},
-    {" sapphirerapids emeraldrapids ", 48, 12, 2048, 16, 60 << 10, 15, 32, 2},
-    {" znver1 ", 32, 8, 512, 8, 8 << 10, 16, 4, 0},
-    {" znver2 ", 32, 8, 512, 8, 16 << 10, 16, 4, 2},
-    {" znver3 ", 32, 8, 512, 8, 32 << 10, 16, 8, 2},
-    {" znver4 ", 32, 8, 1024, 8, 32 << 10, 16, 8, 1},
-    {" znver5 ", 48, 12, 1024, 16, 32 << 10, 16, 8, 2},
-    {" neoverse-n1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2},
-    {" neoverse-v1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2},
+    {" haswell broadwell ", 32, 8, 256, 8, 30 << 10, 20, 12, 2, 0},
+    {" skylake ", 32, 8, 256, 4, 8 << 10, 16, 4, 2, 0},
+    {" skylake-avx512 cascadelake cooperlake ", 32, 8, 1024, 16, 28160, 11, 20, 2, 0},
+    {" icelake-server ", 48, 12, 1280, 20, 48 << 10, 12, 32, 2, 0},
+    {" sapphirerapids emeraldrapids ", 48, 12, 2048, 16, 60 << 10, 15, 32, 2, 2},
+    {" znver1 ", 32, 8, 512, 8, 8 << 10, 16, 4, 0, 0},
+    {" znver2 ", 32, 8, 512, 8, 16 << 10, 16, 4, 2, 0},
+    {" znver3 ", 32, 8, 512, 8, 32 << 10, 16, 8, 2, 0},
+    {" znver4 ", 32, 8, 1024, 8, 32 << 10, 16, 8, 1, 0},
+    {" znver5 ", 48, 12, 1024, 16, 32 << 10, 16, 8, 2, 0},
+    {" neoverse-n1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2, 0},
+    {" neoverse-v1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2, 0},
 };
 
 // A figure of 0 is not known.
@@ -126,10 +126,10 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
 void add_processor_figures(Target& target) {
   for (const Processor& row : kProcessors) {
     if (std::string_view(row.cpus).find(fmt::format(" {} ", target.cpu)) == std::string_view::npos) continue;
-    const std::pair<const char*, int> figures[] = {{"l1.bytes", row.l1 << 10},         {"l1.ways", row.l1_ways},
-                                                   {"l2.bytes", row.l2 << 10},         {"l2.ways", row.l2_ways},
-                                                   {"l3.bytes", row.l3 << 10},         {"l3.ways", row.l3_ways},
-                                                   {"l3.shared_by", row.l3_shared_by}, {"fma_ports", row.fma_ports}};
+    const std::pair<const char*, int> figures[] = {
+        {"l1.bytes", row.l1 << 10},         {"l1.ways", row.l1_ways},     {"l2.bytes", row.l2 << 10},
+        {"l2.ways", row.l2_ways},           {"l3.bytes", row.l3 << 10},   {"l3.ways", row.l3_ways},
+        {"l3.shared_by", row.l3_shared_by}, {"fma_ports", row.fma_ports}, {"load_ports", row.load_ports}};
     for (const auto& [figure, value] : figures) set(target, figure, value, fmt::format("the manual of {}", target.cpu));
   }
 }

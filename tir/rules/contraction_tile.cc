@@ -49,13 +49,22 @@ int64_t num_products(const Stage& product, const ContractionTile& tile) {
   return count;
 }
 
+// Returns how many cores shorten a product of so many multiply-adds per lane and port: waking one takes a while, too.
+int64_t useful_cores(double cycles, const Target& target) {
+  const double most = cycles / static_cast<double>(kWakesOfShare * target.wake_cycles);
+  return static_cast<int64_t>(std::clamp(most, 1.0, static_cast<double>(assumed_cores(target))));
+}
+
 // Returns the number of row tiles in a block of rows. Blocks are distributed over threads, so the last one should not
 // be smaller. Returns 0 if there are few rows, so that panels are distributed instead, or the other axes are.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, int64_t products, const ContractionTile& tile,
                            int64_t row_bytes, const Target& target) {
   int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes, target) / tile.rows);
   if (!rows) return most;
-  int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * assumed_cores(target);
+  const double columns = static_cast<double>(panels * tile.panels * tile.columns() * products);
+  const double depth = static_cast<double>(row_bytes) / kFloat32.bytes();
+  const double cycles = static_cast<double>(*rows) * columns * depth / static_cast<double>(target.products_per_cycle());
+  int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * useful_cores(cycles, target);
   if (tiles < shares && panels * products >= shares / kSharesOfPanels) return 0;
   most = std::min(most, ceil_div(tiles * panels, shares));
   int64_t best = most;

@@ -101,12 +101,14 @@ constexpr int64_t kMostRowTilesOfScores = 16;           // of them, that users a
 
 // ---- Time, in cycles
 
-constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a panel
+constexpr int64_t kCopyCycles = 2;        // for an element that is copied into a panel
+constexpr double kSustainedLoads = 0.85;  // of the loads that ports can begin
 
 // ---- Threads
 
 // An artifact may run on a larger machine than the one it was compiled for.
 constexpr int64_t kFewestCores = 16;
+constexpr int64_t kWakesOfShare = 2;    // times as long as waking a core takes: what a core is woken for
 constexpr int64_t kSharesPerCore = 4;   // pieces of work, so that threads end at about the same time
 constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row tiles: an eighth of the pieces is enough
 constexpr int64_t kGroupsPerTwoCores = 1;  // of Winograd's patches, if threads are to take whole groups
