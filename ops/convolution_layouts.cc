@@ -24,6 +24,8 @@ constexpr int64_t kMostMergedGroups = 2;     // into one whose channels fill blo
 constexpr int64_t kLongRow = 2;              // in vectors: of such rows the last vector wastes little
 constexpr int64_t kWideRow = 32;             // of results, in which those beyond the width are few
 constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
+// A line of a far plane (128 planes of 64 KiB and 12 filters of 2x2: half of 4.9 ms).
+constexpr double kCyclesOfFarLine = 50;
 // Of bytes and bfloat16: without blocks, and in blocks with sums of several products in one instruction.
 constexpr double kTimeOfPlainBytes = 2, kTimeOfDots = 0.25;
 
@@ -172,6 +174,13 @@ ConvolutionSizes sizes_of(const LayoutQuestion& q, int64_t groups) {
           .may_use_tiles = q.op.arg(1).is<Constant>() && gains_by_packing(*known_shape(q.result))};
 }
 
+// Returns the cycles for which the plain order waits for an image that no cache of a core holds: neighbours in a sum
+// are in planes far apart, which no processor foresees.
+double cycles_of_far_planes(const LayoutQuestion& q, const std::vector<Expr>& image) {
+  const double bytes = guessed_elements(image, q.sizes) * tensor_dtype(q.op.type(0))->bytes();
+  return bytes > static_cast<double>(q.target.l2_of_core()) ? bytes / q.target.l2.line * kCyclesOfFarLine : 0;
+}
+
 // Returns whether windows of a picture, side by side, are read in place with few results beyond its width.
 bool has_wide_rows(const std::vector<Expr>& result) {
   const auto height = as_int(result[2]), width = as_int(result.back());
@@ -227,7 +236,8 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   const double with_zeros =
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /
-                      static_cast<double>(q.target.products_per_cycle());
+                          static_cast<double>(q.target.products_per_cycle()) +
+                      (is_picture || form.window == 1 ? 0 : cycles_of_far_planes(q, *data_dims));
   const std::optional<Layout> image_layout = has_four     ? std::optional(image_of_four)
                                              : is_picture ? std::nullopt
                                                           : std::optional(layout);
