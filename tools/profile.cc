@@ -49,18 +49,18 @@ ProductKind product_of(const vm::KernelEvent& event) {
   return ProductKind::kFloat32;
 }
 
-// Returns the bytes of the elements that the kernel touches.
-double bytes_of(const vm::KernelEvent& event) {
-  double sum = 0;
+// Returns the bytes of the elements that the kernel touches, of each tensor.
+std::vector<double> bytes_of_tensors(const vm::KernelEvent& event) {
+  std::vector<double> result;
   for (size_t i = 0; i < event.tensors.size(); ++i) {
     const Tensor& tensor = *event.tensors[i];
     auto bytes = static_cast<double>(tensor.bytes());
     std::optional<double> accesses;
     if (i < event.info->accesses.size()) accesses = vm::evaluate_formula(event.info->accesses[i], event.tensors);
     if (accesses) bytes = std::min(bytes, *accesses * std::max(1.0, tensor.dtype().bits / 8.0));
-    sum += bytes;
+    result.push_back(bytes);
   }
-  return sum;
+  return result;
 }
 
 }  // namespace
@@ -104,13 +104,23 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
     rows_.push_back(
         {entry->first.first, entry->first.second, types_of(event.tensors), event.info->rule, product_of(event)});
   KernelProfile& row = rows_[entry->second];
-  const double seconds = static_cast<double>(event.duration_ns) / 1e9, bytes = bytes_of(event);
+  const std::vector<double> bytes_of = bytes_of_tensors(event);
+  const double seconds = static_cast<double>(event.duration_ns) / 1e9;
+  const double bytes = std::accumulate(bytes_of.begin(), bytes_of.end(), 0.0);
   const std::optional<double> known = vm::evaluate_formula(event.info->operations, event.tensors);
   const double operations = known.value_or(0);
-  // What fits into a cache may lie there.
-  const size_t level = limits_.level_of(bytes);
-  const double compute = operations / limits_.rate_of(row.product),
-               transfer = bytes / limits_.levels[level].bytes_per_s;
+  // A tensor may lie in a cache that holds all that was touched since the last time.
+  double transfer = 0;
+  for (size_t i = 0; i < bytes_of.size(); ++i) {
+    const auto last = touched_until_.find(event.tensors[i]->raw());
+    const double between = last == touched_until_.end() ? 0 : touched_ - last->second;
+    const size_t level = limits_.level_of(std::max(bytes, between));
+    row.transfer_seconds[level] += bytes_of[i] / limits_.levels[level].bytes_per_s;
+    transfer += bytes_of[i] / limits_.levels[level].bytes_per_s;
+  }
+  touched_ += bytes;
+  for (const Tensor* tensor : event.tensors) touched_until_[tensor->raw()] = touched_;
+  const double compute = operations / limits_.rate_of(row.product);
   ++row.calls;
   row.seconds += seconds;
   row.call_seconds.push_back(seconds);
@@ -119,7 +129,6 @@ void Profile::on_kernel(const vm::KernelEvent& event) {
   row.bytes += bytes;
   row.limit_seconds += std::max(compute, transfer);
   row.compute_seconds += compute;
-  row.transfer_seconds[level] += transfer;
   Event call{entry->second, event.start_ns, event.start_ns + event.duration_ns, pool_->take()};
   if (!call.work.empty()) {
     double busy = 0;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tools/limits.h"
@@ -97,6 +98,8 @@ class Profile final : public vm::Profiler {
   std::deque<KernelProfile> rows_;
   std::map<std::pair<std::string, std::string>, size_t> row_of_;  // by kernel and nodes
   std::vector<Event> events_;
+  double touched_ = 0;                                     // bytes, by all kernels so far
+  std::unordered_map<const void*, double> touched_until_;  // by tensor: how many when it was touched last
 };
 
 }  // namespace relaxc::tools
