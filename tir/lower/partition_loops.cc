@@ -247,9 +247,9 @@ class Partitioner {
     return does_nothing(simplify(with(false, cuts, s), facts_));
   }
   // Returns the loop with a branch in its body between iterations in which all conditions hold, and the rest.
-  Stmt branched(const Stmt& s, const Expr& condition, const std::vector<Cut>& cuts, const Stmt& rest) {
+  Stmt branched(const Stmt& s, const Expr& condition, const Stmt& then, const Stmt& rest) {
     const For& loop = *s.as<For>();
-    Stmt body = make(IfThenElse{condition, with(true, cuts, loop.body), rest}, s.span());
+    Stmt body = make(IfThenElse{condition, then, rest}, s.span());
     return edited<For>(s, [&](For& copy) { copy.body = inside(loop, [&] { return recut(body); }); });
   }
 
@@ -368,7 +368,7 @@ class Partitioner {
     Stmt rest = instantiate(loop.body, last);
     if (one_left && unit > 1 && from && *from % unit == 0)
       rest = with_digit(rest, floor_div(loop.var, unit), int_imm(*from / unit));
-    return branched(s, inside, cuts, rest);
+    return branched(s, inside, with(true, cuts, loop.body), rest);
   }
 
   // Does the same for a parallel loop over fused loops: one branch for full tiles, one for the last along some digit.
@@ -391,7 +391,16 @@ class Partitioner {
     bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
     if (inside.size() == 1 && is_remainder && end && count && *end + 1 == *count)
       rest = with_digit(rest, digit, int_imm(*end));
-    return branched(s, *conjunction(inside), cuts, rest);
+    return branched(s, *conjunction(inside), branch_inside(loop, with(true, cuts, loop.body), all), rest);
+  }
+
+  // Of a body whose conditions on digits hold, the same for what depends on the outermost of the fused loops.
+  Stmt branch_inside(const For& loop, const Stmt& body, std::vector<Cut> cuts) {
+    std::erase_if(cuts, [](const Cut& cut) { return cut.digit.has_value(); });
+    const Part interior = choose(loop, cuts);
+    if (cuts.empty() || !take_budget(loop)) return body;
+    const Expr inside = loop.var >= interior.first && loop.var < interior.end;
+    return make(IfThenElse{inside, with(true, cuts, body), instantiate(body, {})}, body.span());
   }
 
   // Runs the remaining rows of a tile one by one, which takes less code than the tile with a condition for each row.
@@ -496,7 +505,8 @@ class Partitioner {
 
 // Cuts a loop whose variable occurs in conditions that are linear in it into head, interior and tail, so that the
 // largest part has none of these conditions. A parallel loop gets a branch between the interior and the rest; a loop
-// over fused loops gets one between full tiles and tiles that are the last along any of them. Unrolled and vectorized
+// over fused loops gets one between full tiles and tiles that are the last along any of them, and in it one for the
+// outermost. Unrolled and vectorized
 // loops are only trimmed. A loop annotated {"exact_tails": True} gets one copy of its last tile for each number of rows
 // that the tile may have, if that tile is symbolic, is the only partial one, and is the last that does anything.
 // {"keep_whole": True} keeps a loop of much work and cheap conditions as it is. The growth of the code is bounded.

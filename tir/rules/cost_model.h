@@ -38,6 +38,7 @@ constexpr int64_t kMostColumnsOfOpenBorder = 10, kFewestColumnsOfOpenBorder = 4;
 constexpr int64_t kPatchesOfRow = 4;       // in a register tile of Winograd's, where images have an unknown size
 constexpr int64_t kMostFilterVectors = 4;  // side by side
 constexpr int kSideBySide = 2;             // vectors of columns of a tile, panels of a tile
+constexpr int kManyVectors = 5;            // of columns, that are taken two by two although their number is odd
 constexpr int64_t kMostColumnVectors = 4;  // of a reduction's tile, that users and tuners may choose
 constexpr int kStreams = 4;                // panels that a single row reads at once, as it waits for memory
 constexpr int64_t kFewestRows = 6;  // of a tile, where another axis has more: fewer do not hide the latency of sums

@@ -92,6 +92,10 @@ ColumnTile row_of_window(std::optional<int64_t> extent, int lanes) {
 ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes, bool has_masks) {
   if (has_masks && extent && *extent < lanes) return row_of_window(extent, lanes);
   ColumnTile exact = choose_column_tile(extent, lanes);
+  // Where an odd number of vectors follow each other the last one is alone: a tile of one has few sums, which wait for
+  // each other.
+  if (extent && exact.lanes == lanes && exact.vectors == 1 && *extent >= int64_t{cost_model::kManyVectors} * lanes)
+    return choose_column_tile(std::nullopt, lanes);
   if (!extent || exact.lanes == lanes || *extent < 2 * lanes) return exact;
   return 2 * ceil_div(*extent, int64_t{lanes}) <= *extent / exact.lanes ? choose_column_tile(std::nullopt, lanes)
                                                                         : exact;
