@@ -505,11 +505,11 @@ class Partitioner {
 
 // Cuts a loop whose variable occurs in conditions that are linear in it into head, interior and tail, so that the
 // largest part has none of these conditions. A parallel loop gets a branch between the interior and the rest; a loop
-// over fused loops gets one between full tiles and tiles that are the last along any of them, and in it one for the
-// outermost. Unrolled and vectorized
-// loops are only trimmed. A loop annotated {"exact_tails": True} gets one copy of its last tile for each number of rows
-// that the tile may have, if that tile is symbolic, is the only partial one, and is the last that does anything.
-// {"keep_whole": True} keeps a loop of much work and cheap conditions as it is. The growth of the code is bounded.
+// over fused loops gets one between full tiles and tiles that are the last along any of them, and inside of it one for
+// the outermost. Unrolled and vectorized loops are only trimmed. A loop annotated {"exact_tails": True} gets one copy
+// of its last tile for each number of rows that the tile may have, if that tile is symbolic, is the only partial one,
+// and is the last that does anything. {"keep_whole": True} keeps a loop of much work and cheap conditions as it is. The
+// growth of the code is bounded.
 PrimFuncRef partition_loops(const PrimFuncRef& function) {
   return with_body(function, Partitioner(facts_of_params(function)).visit(function->body));
 }
