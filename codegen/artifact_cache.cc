@@ -306,7 +306,8 @@ class Entry {
     return std::nullopt;
   }
 
-  // Keeps the artifact and returns the program in it; nullopt where that fails, which is no reason to stop.
+  // Keeps the artifact and returns the program in it; nullopt where that fails, which is no reason to stop:
+  // note_failure() says why, once it is known that the module is not to blame.
   std::optional<Program> store(CompiledModule& module, const Said& said, const LoadOptions& options) {
     try {
       const auto others = other_files(module);
@@ -329,11 +330,14 @@ class Entry {
       trim();
       return program;
     } catch (const CompileError& error) {
-      note(fmt::format("note: the artifact is not kept in the cache: {}", error.diagnostics().front().message));
+      failure_ = fmt::format("note: the artifact is not kept in the cache: {}", error.diagnostics().front().message);
     } catch (const RuntimeError& error) {
       warning_->say(error.what());
     }
     return std::nullopt;
+  }
+  void note_failure() const {
+    if (!failure_.empty()) note(failure_);
   }
 
  private:
@@ -412,7 +416,7 @@ class Entry {
   const ArtifactCache& cache_;
   const std::shared_ptr<WriteWarning> warning_;
   const FileHashes hashes_;
-  std::string settings_key_, model_key_, key_, why_unused_;
+  std::string settings_key_, model_key_, key_, why_unused_, failure_;
 };
 
 // Returns the size of the weights, which are the most of an artifact.
@@ -458,7 +462,9 @@ CachedProgram load_cached(const std::string& path, const CompileSettings& settin
     if (std::optional<Program> program = entry->store(module, *said, options))
       return {std::move(*program), false, entry->artifact(), why};
   }
-  return {module.load(std::move(options)), false, "", why};
+  Program program = module.load(std::move(options));
+  entry->note_failure();
+  return {std::move(program), false, "", why};
 }
 
 std::shared_ptr<ResultStore> kernels_in(const ArtifactCache& cache) {

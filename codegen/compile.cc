@@ -1,5 +1,7 @@
 #include "codegen/compile.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -19,6 +21,7 @@
 #include "codegen/text_file.h"
 #include "frontend/onnx/import.h"
 #include "ir/attr_names.h"
+#include "ir/op_names.h"
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
@@ -400,6 +403,28 @@ static void check_declared_kernels(const IRModule& module, const vm::Executable&
   diagnostics.throw_if_errors();
 }
 
+// Reports the C functions that nobody has at the first call of each in a tensor program.
+static void check_called_functions(const codegen::KernelMap& kernels, const std::vector<std::string>& called,
+                                   const vm::UserLibraries& libraries) {
+  Diagnostics diagnostics;
+  std::set<std::string> open;
+  for (const std::string& name : called) {
+    const bool is_known = dlsym(RTLD_DEFAULT, name.c_str()) != nullptr ||
+                          std::ranges::any_of(libraries, [&](const auto& it) { return it->find_symbol(name); });
+    if (!is_known) open.insert(name);
+  }
+  for (const auto& [name, program] : kernels) {
+    walk(program->body, [&](const Ref<Call>& call) {
+      const bool is_extern = op_name(call) == ops::kCallExtern || op_name(call) == ops::kCallPureExtern;
+      const StringImm* symbol = is_extern ? call->args.at(0).as<StringImm>() : nullptr;
+      if (symbol && open.erase(symbol->value) > 0)
+        vm::report_missing_function(diagnostics, call.span(), symbol->value,
+                                    fmt::format(", which tensor program '{}' calls", name));
+    });
+  }
+  diagnostics.throw_if_errors();
+}
+
 Program CompiledModule::load(LoadOptions options) const {
   const ForkGuard guard;
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
@@ -423,7 +448,14 @@ Program CompiledModule::load(LoadOptions options) const {
   }
   // This comes before LLVM sees objects of another architecture.
   if (std::string problem = vm::why_host_cannot_run(executable_); !problem.empty()) fail({}, "{}", problem);
-  return program(codegen::load_connected(objects_, libraries));
+  std::shared_ptr<const vm::KernelLibrary> code;
+  try {
+    code = codegen::load_connected(objects_, libraries);
+  } catch (const CompileError&) {
+    check_called_functions(kernels(), objects_.called, libraries);  // knows their places
+    throw;
+  }
+  return program(code);
 }
 
 void CompiledModule::write(const std::string& path) const {

@@ -8,6 +8,7 @@
 #include "support/joined.h"
 #include "support/printable.h"
 #include "vm/error.h"
+#include "vm/missing.h"
 #include "vm/open_library.h"
 
 namespace relaxc::vm {
@@ -139,10 +140,7 @@ void connect_functions(const std::string& names, const KernelLibrary& code, cons
     for (const auto& library : libraries) function = function ? function : library->find_symbol(name);
     if (!function) function = dlsym(RTLD_DEFAULT, name.c_str());
     if (!function) {
-      diagnostics.error(span,
-                        "no library of this process has the external function '{}'; link the file that has it in "
-                        "(--link), or give its library (--kernels, Tables::add_library)",
-                        printable(name));
+      report_missing_function(diagnostics, span, name);
       continue;
     }
     // Programs of one artifact share its code, which other threads may be running.
