@@ -1,6 +1,7 @@
 // RNN, GRU and LSTM: one product for the inputs of all steps, then a loop over the steps.
 #include <algorithm>
 
+#include "frontend/onnx/attention.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "frontend/onnx/recurrent.h"
@@ -52,7 +53,7 @@ class Recurrent {
     r_ = weights(r, {all, states(gates_), hidden_});
     if (n.has(3)) bias_ = weights(n.tensor(3), {all, states(2 * gates_)});
     if (n.has(7)) peepholes_ = weights(n.tensor(7), {all, states(3)});
-    if (n.has(4)) lengths_ = n.reshape(n.cast(n.tensor(4), kInt64), {batch_, int_imm(1)});
+    if (n.has(4)) lengths_ = lengths(n.cast(n.tensor(4), kInt64));
     pad_states();
   }
 
@@ -127,6 +128,14 @@ class Recurrent {
   }
 
   size_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
+
+  // Returns the lengths of the sequences as [batch, 1]. The run refuses those that no sequence of these steps has, as
+  // ONNX Runtime does.
+  Expr lengths(const Expr& given) {
+    const Expr left = n_.sub(n_.op("scalar_to_tensor", {steps_}), given);
+    require_each_at_least(n_, n_.op("minimum", {given, left}), 0, "sequence_lens below 0 or above the steps of X");
+    return n_.reshape(given, {batch_, int_imm(1)});
+  }
 
   void read_activations() {
     const std::vector<std::string> defaults = {"Sigmoid", "Tanh", "Tanh"};
