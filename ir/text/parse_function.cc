@@ -260,12 +260,16 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     std::vector<Expr> values = graph_dims(wanted);
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));
   } else if (type_name(wanted) == "R.Prim" && is_call(wanted) && keyword(wanted, "value")) {
-    // A scalar's value defines a new dim.
+    // A scalar's value defines a new name, value=j or value="j". It is that of a scalar and not of a dim: any integer.
     if (!value.type().is<PrimType>()) fail(value_at, "expected a scalar");
-    const Syntax& dim = *keyword(wanted, "value");
-    Expr var = expr(dim);
-    const Entity* named = is_name(dim) ? lookup(dim.text) : nullptr;
-    bool is_new = named && !named->is_dim && var.is<Var>() && undefined_.erase(var.get());
+    const Syntax& stated = *keyword(wanted, "value");
+    const bool is_quoted = stated.kind == SyntaxKind::kString;
+    const std::string new_name = is_quoted ? string(stated) : is_name(stated) ? std::string(stated.text) : "";
+    const Entity* known = identifier(new_name) == new_name ? lookup(new_name) : nullptr;
+    const bool is_dim = known && known->is_dim;
+    Expr var = is_quoted ? quoted_dim(stated, kInt64) : expr(stated);
+    const bool is_new = !is_dim && var.is<Var>() && undefined_.erase(var.get()) > 0;
+    if (is_new && is_quoted) scopes_.define(new_name, Entity{.expr = var});
     if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
   }
   if (!cast) cast = type(wanted);
