@@ -12,18 +12,21 @@ static bool holds_module(std::string_view text) {
   return std::ranges::any_of(kDecorators, [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
-bool is_text_file(const std::string& path) {
-  const auto content = content_of_file(path);
+// `content` is what the bytes are, and `read` returns them all.
+template <class Read>
+static bool holds_text(const std::string& path, const std::optional<FileContent>& content, const Read& read) {
   if (is_text_path(path)) return !content || content->kind != ContentKind::kModel;
-  return content && content->kind == ContentKind::kText && holds_module(read_text(path));
+  return content && content->kind == ContentKind::kText && holds_module(read());
+}
+
+bool is_text_file(const std::string& path) {
+  return holds_text(path, content_of_file(path), [&] { return read_text(path); });
 }
 
 bool is_text_file(const std::string& path, const CompileSettings& settings) {
   if (!settings.contents) return is_text_file(path);
   const std::string_view bytes(reinterpret_cast<const char*>(settings.contents->data()), settings.contents->size());
-  const auto content = recognized_content(bytes);
-  if (is_text_path(path)) return !content || content->kind != ContentKind::kModel;
-  return content && content->kind == ContentKind::kText && holds_module(bytes);
+  return holds_text(path, recognized_content(bytes), [&] { return bytes; });
 }
 
 }  // namespace relaxc

@@ -1,8 +1,7 @@
 // Which parallel loops are known to overwrite their own results.
 #include "tir/analysis/races.h"
 
-#include "codegen/compile.h"
-#include "ir/text/parser.h"
+#include "tests/tir/written_program.h"
 
 #include "tests/catch.h"
 
@@ -12,22 +11,11 @@ namespace {
 
 // Returns the warnings about a program with this body.
 std::string races_in(const std::string& body) {
-  std::string text = R"(
+  return text_of(racing_loops(written_program("race.py", R"(
 @T.prim_func
 def main(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32"), at: T.Buffer((64,), "int32")):
-)";
-  for (size_t begin = 0; begin < body.size();) {
-    size_t end = std::min(body.find('\n', begin), body.size());
-    text += "    " + body.substr(begin, end - begin) + "\n";
-    begin = end + 1;
-  }
-  INFO(text);
-  Diagnostics diagnostics;
-  IRModule module = parse_module(text, "race.py", op_table(), diagnostics);
-  diagnostics.throw_if_errors();
-  std::string result;
-  for (const Diagnostic& warning : racing_loops(module.prim_func("main"))) result += to_string(warning);
-  return result;
+)",
+                                              body)));
 }
 
 }  // namespace

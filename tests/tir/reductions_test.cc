@@ -1,8 +1,7 @@
 // Blocks whose reduction cannot give what it is meant to.
 #include "tir/analysis/reductions.h"
 
-#include "codegen/compile.h"
-#include "ir/text/parser.h"
+#include "tests/tir/written_program.h"
 
 #include "tests/catch.h"
 
@@ -12,26 +11,15 @@ namespace {
 
 // Returns what is said of a block with these statements, whose axes i and k have these kinds.
 std::string reductions_in(const std::string& kinds, const std::string& body, Results results = Results::kParams) {
-  std::string text = R"(
+  const std::string text = R"(
 @T.prim_func
 def main(x: T.Buffer((8, 16), "float32"), y: T.Buffer((8,), "float32")):
     s = T.alloc_buffer((8,), "float32")
     for i, k in T.grid(8, 16):
         with T.block("sum"):
-            vi, vk = T.axis.remap(")" +
-                     kinds + "\", [i, k])\n";
-  for (size_t begin = 0; begin < body.size();) {
-    const size_t end = std::min(body.find('\n', begin), body.size());
-    text += "            " + body.substr(begin, end - begin) + "\n";
-    begin = end + 1;
-  }
-  INFO(text);
-  Diagnostics diagnostics;
-  IRModule module = parse_module(text, "sum.py", op_table(), diagnostics);
-  diagnostics.throw_if_errors();
-  std::string result;
-  for (const Diagnostic& found : wrong_reductions(module.prim_func("main"), results)) result += to_string(found);
-  return result;
+            vi, vk = T.axis.remap(")";
+  constexpr size_t kColumns = 12;
+  return text_of(wrong_reductions(written_program("sum.py", text + kinds + "\", [i, k])\n", body, kColumns), results));
 }
 
 constexpr const char* kInit = "with T.init():\n    y[vi] = T.float32(0)\n";

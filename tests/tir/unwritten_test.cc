@@ -1,8 +1,7 @@
 // Results of which a tensor program provably leaves elements out.
 #include "tir/analysis/unwritten.h"
 
-#include "codegen/compile.h"
-#include "ir/text/parser.h"
+#include "tests/tir/written_program.h"
 
 #include "tests/catch.h"
 
@@ -12,23 +11,12 @@ namespace {
 
 // Returns what is said of a program with this body.
 std::string unwritten_in(const std::string& body) {
-  std::string text = R"(
+  const PrimFuncRef program = written_program("result.py", R"(
 @T.prim_func
 def main(x: T.Buffer(("n", 8), "float32"), at: T.Buffer((8,), "int32"), y: T.Buffer(("n", 8), "float32")):
-)";
-  for (size_t begin = 0; begin < body.size();) {
-    const size_t end = std::min(body.find('\n', begin), body.size());
-    text += "    " + body.substr(begin, end - begin) + "\n";
-    begin = end + 1;
-  }
-  INFO(text);
-  Diagnostics diagnostics;
-  IRModule module = parse_module(text, "result.py", op_table(), diagnostics);
-  diagnostics.throw_if_errors();
-  const PrimFuncRef program = module.prim_func("main");
-  std::string result;
-  for (const Diagnostic& found : unwritten_results(program, likely_results(program))) result += to_string(found);
-  return result;
+)",
+                                              body);
+  return text_of(unwritten_results(program, likely_results(program)));
 }
 
 }  // namespace
