@@ -38,9 +38,8 @@ class Microscope {
         plain_(options.model, settings) {}
 
   int run() {
-    run_machine_code();
-    if (!reference_.empty()) reference_.check_names(infos_, names_of_values());
-    const std::string difference = compare_results();
+    const std::string difference = run_and_compare();
+    if (difference.empty() && is_stated_) check_shapes_within();
     bool is_wrong = find_not_finite();
     // A reference may have values of nodes and not the results.
     if (difference.empty() && !is_stated_) is_wrong = find_node() || is_wrong;
@@ -70,11 +69,10 @@ class Microscope {
 
   // Says how many values of the reference were looked at.
   std::string text_of_compared() const {
-    const std::string within = compared_.empty() && is_stated_
-                                   ? "those within the model were not needed"
-                                   : counted(compared_.size(), "value") + " within the model";
-    return fmt::format("compared with the reference: {} of {}, and {}", num_stated_, counted(results_.size(), "result"),
-                       within);
+    const char* what = compared_.empty() && num_shapes_ > 0 ? "the shapes of " : "";
+    const size_t within = compared_.empty() ? num_shapes_ : compared_.size();
+    return fmt::format("compared with the reference: {} of {}, and {}{} within the model", num_stated_,
+                       counted(results_.size(), "result"), what, counted(within, "value"));
   }
   // Returns the names by which a reference may have values: those of results and of nodes.
   std::vector<std::string> names_of_values() const {
@@ -86,18 +84,62 @@ class Microscope {
 
   // ---- Runs
 
-  void run_machine_code() {
+  // Runs machine code, and the operators where the reference lacks results. Returns how the results differ. Where the
+  // run of random inputs fails, because they divide by 0 or are indices that are too large, it draws other integers.
+  std::string run_and_compare() {
     module_ = read_scheduled_module(options_.model, settings_);
     const CompiledModule compiled = compile(*module_, settings_);
     const Program program = compiled.load();
     const vm::Function& function = program.function(settings_.function);
     function_ = function.name;
     infos_ = function.inputs;
-    inputs_ = reference_.inputs(infos_, options_.inputs);
+    // Flags and indices; divisors; both; indices of axes with one element.
+    constexpr RandomIntegers kDraws[] = {{0, 1}, {1, 2}, {1, 1}, {0, 0}};
+    std::exception_ptr failure;
+    for (const RandomIntegers& integers : kDraws) {
+      try {
+        const std::string difference = run_on(integers, program, compiled.lowered());
+        if (failure)
+          print_note("note: with random integers of 0 and 1 the run fails; these are {} to {}\n", integers.least,
+                     integers.most);
+        return difference;
+      } catch (const RuntimeError&) {
+        failure = failure ? failure : std::current_exception();
+        if (random_integers().empty()) break;
+      }
+    }
+    say_random_inputs();
+    std::rethrow_exception(failure);
+  }
+  std::string run_on(RandomIntegers integers, const Program& program, const IRModule& lowered) {
+    InputOptions flags = options_.inputs;
+    flags.integers = integers;
+    inputs_ = reference_.inputs(infos_, flags);
     plain_.set_inputs(function_, infos_, inputs_);
-    machine_ = observe(program, compiled.lowered(), inputs_, function_);
-    results_ = flat_results(machine_.result, function.outputs);
+    machine_ = observe(program, lowered, inputs_, function_);
+    results_ = flat_results(machine_.result, program.function(function_).outputs);
     progress_line().end();
+    if (!reference_.empty()) reference_.check_names(infos_, names_of_values());
+    return compare_results();
+  }
+  // Returns the inputs of integers that nothing gives, "'x' and 'y'"; "" where there are none.
+  std::string random_integers() const {
+    std::vector<std::string> names;
+    for (const vm::ValueInfo& info : reference_.drawn(infos_, options_.inputs)) {
+      const bool has_integers = info.dtype && info.dtype->is_integral() && info.kind == vm::ValueKind::kTensor;
+      if (has_integers) names.push_back(fmt::format("'{}'", printable(info.name)));
+    }
+    return joined(names);
+  }
+  void say_random_inputs() const {
+    const std::string integers = random_integers();
+    if (!integers.empty())
+      print_note(
+          "note: the integers of {0} are random, and the run fails with 0, 1 and 2; give those that the model is made "
+          "for, by --input NAME=FILE or --reference\n",
+          integers);
+    else if (!reference_.drawn(infos_, options_.inputs).empty())
+      print_note("note: the inputs are random; --input and --reference give those that the model is made for\n");
   }
 
   // ---- Questions
@@ -107,7 +149,9 @@ class Microscope {
     std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_);
     num_stated_ = std::ranges::count_if(stated, [](const auto& value) { return value.has_value(); });
     is_stated_ = num_stated_ == std::ssize(results_) && !results_.empty();
-    const bool are_drawn = reference_.draws(infos_, options_.inputs);
+    const bool are_drawn = !reference_.drawn(infos_, options_.inputs).empty();
+    expected_.clear();
+    has_unexpected_nan_ = false;
     for (size_t i = 0; i < results_.size(); ++i) {
       if (stated[i]) check_shape(results_[i].name, *stated[i], results_[i].value);
       expected_.push_back(stated[i] ? *stated[i] : plain_.result(results_[i], i));
@@ -132,8 +176,22 @@ class Microscope {
     if (!shape_differs(actual)) return;
     const vm::Value* plain = plain_.find(name);
     if (plain && !shape_differs(*plain)) return;
+    refuse_shape(name, describe(stated), describe(actual));
+  }
+  [[noreturn]] static void refuse_shape(const std::string& name, const std::string& stated, const std::string& actual) {
     fail({}, "--reference: '{}' is {}, and the model computes {}; expected the values of one run on these inputs",
-         printable(name), describe(stated), describe(actual));
+         printable(name), stated, actual);
+  }
+  // Does so for values within the model where the results agree, for which the operators do not run.
+  void check_shapes_within() {
+    std::map<std::string, vm::Shape> shapes;
+    if (!reference_.named.empty()) shapes = plain_.stated_shapes();
+    for (const auto& [name, stated] : reference_.named) {
+      const vm::Shape* shape = find_value(shapes, name);
+      if (!shape || find_item(results_, name, &NamedValue::name)) continue;
+      if (*shape != stated.shape()) refuse_shape(name, describe(stated), fmt::format("[{}]", joined(*shape)));
+      ++num_shapes_;
+    }
   }
   std::string difference_from_expected(const std::vector<NamedValue>& results) const {
     if (results.size() != expected_.size())
@@ -399,6 +457,7 @@ class Microscope {
   std::vector<NamedValue> results_;
   std::ptrdiff_t num_stated_ = 0;    // results of which the reference has a value
   std::set<std::string> compared_;   // values of nodes, by name
+  size_t num_shapes_ = 0;            // values of nodes of which the shape alone was compared
   bool is_stated_ = false;           // all that is expected comes from the reference
   bool has_unexpected_nan_ = false;  // a result of machine code has a NaN, and not the reference
 };
@@ -413,15 +472,7 @@ int debug(const DebugOptions& options) {
   InputOptions inputs = with_buffer_names(options.inputs, options.model);
   DebugOptions with_names = options;
   with_names.inputs = inputs;
-  auto work = [&](const CompileSettings& of_run) {
-    try {
-      return Microscope(with_names, of_run, reference).run();
-    } catch (const RuntimeError&) {
-      if (inputs.named.empty() && inputs.positional.empty() && reference.empty())
-        print_note("note: the inputs are random; --input and --reference give those that the model is made for\n");
-      throw;
-    }
-  };
+  auto work = [&](const CompileSettings& of_run) { return Microscope(with_names, of_run, reference).run(); };
   return for_given_shapes(options.model, settings, inputs, reference.has_inputs ? reference.folder : "", work);
 }
 

@@ -240,4 +240,16 @@ int64_t DimSolver::value(const vm::DimInfo& dim) const {
   fail({}, "the dim '{}' has no value; give its names with --dim NAME=VALUE, or the input with --input", name);
 }
 
+std::map<std::string, int64_t> dims_of_inputs(const std::vector<vm::ValueInfo>& infos,
+                                              const std::vector<vm::Value>& inputs) {
+  DimSolver dims;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const Tensor* tensor = inputs[i].get_if<Tensor>();
+    if (!tensor || !infos[i].dims || infos[i].dims->size() != tensor->shape().size()) continue;
+    for (size_t d = 0; d < tensor->shape().size(); ++d) dims.learn((*infos[i].dims)[d], tensor->shape()[d]);
+  }
+  dims.solve();
+  return dims.known();
+}
+
 }  // namespace relaxc::tools

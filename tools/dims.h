@@ -6,6 +6,7 @@
 #include <string>
 
 #include "vm/executable.h"
+#include "vm/value.h"
 
 namespace relaxc::tools {
 
@@ -39,5 +40,9 @@ class DimSolver {
   std::vector<std::pair<vm::DimInfo, int64_t>> equations_;
   std::vector<vm::DimInfo> needed_;
 };
+
+// Returns the symbolic dims of the inputs with the sizes that these have.
+std::map<std::string, int64_t> dims_of_inputs(const std::vector<vm::ValueInfo>& infos,
+                                              const std::vector<vm::Value>& inputs);
 
 }  // namespace relaxc::tools

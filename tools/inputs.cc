@@ -359,7 +359,7 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
     return read_picture(path, info, picture, more);
   };
   const std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  InputMaker maker(dim_values, seed, std::move(all));
+  InputMaker maker(dim_values, seed, std::move(all), integers);
   std::vector<vm::Value> values = maker.make(inputs, std::move(written));
   check_sizes(dim_values, inputs, values, "an input that is given");
   if (notes) *notes = maker.notes();

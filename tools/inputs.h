@@ -75,6 +75,7 @@ struct InputOptions {
   std::vector<std::string> positional;  // in0.pb in1.pb
   std::vector<std::string> dims;        // batch=4, for random inputs
   uint64_t seed = 0;
+  RandomIntegers integers;
   bool has_fixed_dims = false;
   PictureOptions picture;
   FileReaders readers;  // of messages of ONNX

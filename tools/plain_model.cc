@@ -1,10 +1,13 @@
 #include "tools/plain_model.h"
 
+#include <utility>
+
 #include "codegen/text_file.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tools/console.h"
+#include "tools/dims.h"
 
 namespace relaxc::tools {
 
@@ -19,8 +22,10 @@ PlainModel::PlainModel(std::string path, CompileSettings settings)
 void PlainModel::set_inputs(const std::string& function, const std::vector<vm::ValueInfo>& infos,
                             const std::vector<vm::Value>& inputs) {
   function_ = function;
+  infos_ = infos;
   inputs_ = inputs;
-  for (size_t i = 0; i < infos.size(); ++i) named_inputs_.emplace(infos[i].name, inputs[i]);
+  run_.reset();
+  for (size_t i = 0; i < infos.size(); ++i) named_inputs_.insert_or_assign(infos[i].name, inputs[i]);
   if (is_text_file(split_text_path(path_).file)) return;
   try {
     case_ = read_model_case(path_);
@@ -70,9 +75,40 @@ std::optional<ModelCase> PlainModel::single(size_t node, const std::map<std::str
   }
 }
 
+// Returns the numbers that the dims are; nullopt where one of them is not known.
+static std::optional<vm::Shape> known_shape_of(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims) {
+  if (info.kind != vm::ValueKind::kTensor || info.is_optional || !info.dims) return std::nullopt;
+  vm::Shape shape;
+  for (const vm::DimInfo& dim : *info.dims) {
+    const std::optional<int64_t> size = dim.text.empty() ? dim.value : evaluate_dim(dim.text, dims);
+    if (!size || *size < 0) return std::nullopt;
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+std::map<std::string, vm::Shape> PlainModel::stated_shapes() const {
+  if (!case_) return {};
+  std::map<std::string, vm::Shape> shapes;
+  try {
+    const std::string model = with_all_results(case_->model);
+    CompileSettings shown = settings_;
+    shown.contents = std::as_bytes(std::span(model));
+    const Program program = compile(read_scheduled_module(path_, shown), shown).load();
+    const std::map<std::string, int64_t> dims = dims_of_inputs(infos_, inputs_);
+    for (const vm::ValueInfo& info : program.function(function_).outputs) {
+      if (const auto shape = known_shape_of(info, dims)) shapes.emplace(info.name, *shape);
+    }
+  } catch (const CompileError& error) {  // a value that no result can be, say
+    print_detail("not all values can be results: {}\n", error.what());
+  }
+  return shapes;
+}
+
 const ObservedRun& PlainModel::run() {
   if (run_) return *run_;
-  print_note("the operators run in the interpreter, which takes about 1000 times as long as machine code\n");
+  if (!std::exchange(has_told_, true))
+    print_note("the operators run in the interpreter, which takes about 1000 times as long as machine code\n");
   if (case_) {
     const std::string model = with_all_results(case_->model);
     CompileSettings shown = settings_;

@@ -34,6 +34,10 @@ class PlainModel {
   // Returns the node as a model; nullopt where that is not possible.
   std::optional<ModelCase> single(size_t node, const std::map<std::string, vm::Value>& values) const;
 
+  // Returns the shapes that the types of the nodes' values have for these inputs, by name, as far as they say. Nothing
+  // runs.
+  std::map<std::string, vm::Shape> stated_shapes() const;
+
   // The operators run when one of these is called first.
   const ObservedRun& run();
   // Returns a value by its name in the model, or null.
@@ -50,8 +54,10 @@ class PlainModel {
   CompileSettings settings_;
   std::optional<ModelCase> case_;
   std::vector<OnnxGraphNode> nodes_;
+  std::vector<vm::ValueInfo> infos_;
   std::vector<vm::Value> inputs_;
   std::map<std::string, vm::Value> named_inputs_;
+  bool has_told_ = false;  // that a run of the operators takes long
   std::optional<ObservedRun> run_;
   std::vector<NamedValue> values_;  // the results of the run: of a model of ONNX those of all nodes
 };

@@ -84,8 +84,15 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
   return values;
 }
 
-bool ReferenceValues::draws(const std::vector<vm::ValueInfo>& infos, const InputOptions& flags) const {
-  return !has_inputs && empty() && std::ranges::any_of(flags.given(infos), is_left_open);
+std::vector<vm::ValueInfo> ReferenceValues::drawn(const std::vector<vm::ValueInfo>& infos,
+                                                  const InputOptions& flags) const {
+  std::vector<vm::ValueInfo> drawn;
+  if (has_inputs || !empty()) return drawn;
+  const std::vector<WrittenValue> given = flags.given(infos);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (is_left_open(given[i])) drawn.push_back(infos[i]);
+  }
+  return drawn;
 }
 
 void ReferenceValues::check_names(const std::vector<vm::ValueInfo>& infos,

@@ -33,19 +33,6 @@ double runs_per_s(const std::vector<double>& times) {
   return 1000 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0);
 }
 
-// Returns the symbolic dims of the function's inputs with the sizes that these have.
-std::map<std::string, int64_t> dims_of(const Timed& it) {
-  DimSolver dims;
-  const std::vector<vm::ValueInfo>& infos = it.program.function(it.function).inputs;
-  for (size_t i = 0; i < infos.size(); ++i) {
-    const Tensor* tensor = it.inputs[i].get_if<Tensor>();
-    if (!tensor || !infos[i].dims || infos[i].dims->size() != tensor->shape().size()) continue;
-    for (size_t d = 0; d < tensor->shape().size(); ++d) dims.learn((*infos[i].dims)[d], tensor->shape()[d]);
-  }
-  dims.solve();
-  return dims.known();
-}
-
 // Puts other data in place of whatever the processor's caches hold.
 class CacheEviction {
  public:
@@ -150,7 +137,8 @@ void print_times(const std::vector<double>& sorted, const Timed& it) {
 
 Report figures_of(const std::vector<double>& sorted, const Timed& it) {
   Report dims;
-  for (const auto& [name, size] : dims_of(it)) dims.set(name, size);
+  for (const auto& [name, size] : dims_of_inputs(it.program.function(it.function).inputs, it.inputs))
+    dims.set(name, size);
   const std::string* cpu = find_value(it.program.executable().metadata, std::string(vm::kCpuKey));
   return {{"median_ms", median_of(sorted)},
           {"min_ms", sorted.front()},

@@ -330,7 +330,7 @@ vm::Value InputMaker::untyped(const WrittenValue& given) {  // NOLINT: bounded
 
 vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: bounded
   std::uniform_real_distribution<double> real(-1, 1);
-  std::uniform_int_distribution<int64_t> bit(0, 1);  // right as flags, masks, and indices of short axes
+  std::uniform_int_distribution<int64_t> bit(0, 1), integer(integers_.least, integers_.most);
   auto dims = [&] {
     if (!info.dims) fail({}, "input '{0}' has no declared rank; give it with --input {0}=...", input_);
     return map_each(*info.dims, [&](const vm::DimInfo& dim) { return dims_.value(dim); });
@@ -341,8 +341,10 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       if (dtype.is_string()) return random_strings(dims(), random_);
       Tensor tensor = Tensor::empty(dims(), dtype);
       if (dtype.is_int() && dtype.bits == 1) bit = std::uniform_int_distribution<int64_t>(-1, 0);
+      const bool is_of_bits = dtype.is_bool() || dtype.bits <= 2;  // which hold no more
       for (int64_t i = 0; i < tensor.size(); ++i)
-        dtype.is_float() ? tensor.set_double(i, real(random_)) : tensor.set_int(i, bit(random_));
+        dtype.is_float() ? tensor.set_double(i, real(random_))
+                         : tensor.set_int(i, is_of_bits ? bit(random_) : integer(random_));
       return tensor;
     }
     case vm::ValueKind::kShape:

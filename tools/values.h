@@ -39,11 +39,16 @@ struct FileReaders {
   PictureReader picture = nullptr;
 };
 
+// The integers that random inputs have. 0 and 1 are right as flags, masks, and indices of short axes.
+struct RandomIntegers {
+  int64_t least = 0, most = 1;
+};
+
 // Makes the inputs of a function from those that are given and, for the others, at random.
 class InputMaker {
  public:
-  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed, FileReaders readers = {})
-      : dims_(std::move(dims)), random_(seed), readers_(std::move(readers)) {}
+  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed, FileReaders readers = {}, RandomIntegers integers = {})
+      : dims_(std::move(dims)), random_(seed), integers_(integers), readers_(std::move(readers)) {}
   // There is one item per input; _ stands for a random one. Throws a CompileError that names the input.
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> given);
   // Returns what was converted, a line each.
@@ -65,6 +70,7 @@ class InputMaker {
 
   DimSolver dims_;
   std::mt19937_64 random_;
+  RandomIntegers integers_;
   FileReaders readers_;
   std::vector<std::string> notes_;
   std::string input_;  // what messages name

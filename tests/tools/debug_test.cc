@@ -182,6 +182,59 @@ TEST_CASE("debug compares with a reference, and says with how much of it", "[too
   CHECK(contains(parted.out, "compared with the reference: 0 of 1 result, and 1 value within the model"));
 }
 
+TEST_CASE("debug refuses a value within the model that has another shape although the results agree", "[tools]") {
+  test::Folder folder("debug_shapes");
+  const std::string model = folder.write("model.onnx", layers());
+  std::filesystem::create_directory(folder.at("values"));
+  write_npy(folder.at("values/x.npy"), test::numbers({3, 8}));
+  REQUIRE(run_relaxc({"run", model, "--input", "x=" + folder.at("values/x.npy"), "--output-dir", folder.at("outputs")})
+              .exit_code == 0);
+  std::filesystem::rename(folder.at("outputs/output_0.npy"), folder.at("values/y.npy"));
+  auto outcome_with = [&](const std::vector<int64_t>& shape) {
+    write_npy(folder.at("values/active.npy"), test::numbers(shape));
+    return debug_in(folder, model, {"--reference", folder.at("values")});
+  };
+  const Outcome right = outcome_with({3, 16});
+  INFO(right.out << right.err);
+  CHECK(right.exit_code == 0);
+  CHECK(contains(right.out, "compared with the reference: 1 of 1 result, and the shapes of 1 value within the model"));
+  const Outcome wrong = outcome_with({16, 3});
+  INFO(wrong.out << wrong.err);
+  CHECK(wrong.exit_code == 1);
+  CHECK(contains(wrong.err, "--reference: 'active' is float32[16, 3], and the model computes [3, 16]"));
+}
+
+TEST_CASE("debug draws other integers where a run of the first ones fails", "[tools]") {
+  test::Folder folder("debug_integers");
+  auto outcome_of = [&](const std::string& function) {
+    const std::string module = folder.write("module.py", "@R.function\ndef main" + function);
+    return run_relaxc({"debug", module, "-o", folder.at("found")});
+  };
+  const std::string divide = R"((x: R.Tensor((4, 5), "int64"), y: R.Tensor((4, 5), "int64")):
+    return R.floor_divide(x, y)
+)";
+  const std::string divide_and_take =
+      R"((x: R.Tensor((2, 5), "int64"), y: R.Tensor((2, 5), "int64"), z: R.Tensor((3,), "int64")):
+    return R.take(R.mod(x, y), z, axis=0)
+)";
+  const std::string take_first = R"((x: R.Tensor((1, 5), "float32"), y: R.Tensor((3,), "int64")):
+    return R.take(x, y, axis=0)
+)";
+  for (const auto& [function, integers] :
+       {std::pair(divide, "1 to 2"), std::pair(divide_and_take, "1 to 1"), std::pair(take_first, "0 to 0")}) {
+    const Outcome outcome = outcome_of(function);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.err, fmt::format("with random integers of 0 and 1 the run fails; these are {}", integers)));
+  }
+  const Outcome none = outcome_of(R"((x: R.Tensor((1, 5), "int64"), y: R.Tensor((3,), "int64")):
+    return R.floor_divide(R.take(x, y, axis=0), R.take(x, y, axis=0))
+)");
+  INFO(none.out << none.err);
+  CHECK(none.exit_code == 1);
+  CHECK(contains(none.err, "note: the integers of 'x', 'y' are random, and the run fails with 0, 1 and 2; give those"));
+}
+
 TEST_CASE("debug finds no fault in a NaN of random inputs", "[tools]") {
   test::Folder folder("debug_chance");
   OnnxModel model;
