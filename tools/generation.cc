@@ -1,5 +1,7 @@
 #include "tools/generation.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -183,6 +185,7 @@ class Generator {
 
   void run(std::span<const std::vector<int64_t>> prompts, Counts& counts) {
     texts_.assign(prompts.size(), {Sampler(options_.sampler)});
+    shows_tokens_ = texts_.size() == 1 && isatty(STDOUT_FILENO) == 1;
     progress_line().show("reading the prompt");
     const double start = now_ms();
     std::vector<std::vector<double>> logits = decoder_.append(prompts);
@@ -212,7 +215,9 @@ class Generator {
       print_single();
       const auto going = std::ranges::count(texts_, false, &ContinuedText::has_ended);
       if (going == 0 || i + 1 == options_.count) break;
-      if (texts_.size() > 1) progress_line().show(fmt::format("{} of {} tokens of each text", i + 1, options_.count));
+      if (!shows_tokens_)
+        progress_line().show(
+            fmt::format("{} of {} tokens{}", i + 1, options_.count, texts_.size() > 1 ? " of each text" : ""));
       logits = decoder_.append(chosen);
       made += going;
     }
@@ -234,7 +239,8 @@ class Generator {
   }
   void print_single() {
     if (texts_.size() > 1) return;
-    print_text(std::exchange(texts_[0].printed, ""));
+    const std::string made = std::exchange(texts_[0].printed, "");
+    shows_tokens_ ? print_text(made) : vm::print_to(stdout, made);  // elsewhere the line of progress stays
     vm::flush(stdout);
   }
 
@@ -243,6 +249,7 @@ class Generator {
   const std::optional<Vocabulary>& vocabulary_;
   const GenerationOptions& options_;
   std::vector<ContinuedText> texts_;
+  bool shows_tokens_ = false;  // on a terminal, as they are made
 };
 
 // Returns the number of prompts that a run computes, and says why it is one, where more were possible.

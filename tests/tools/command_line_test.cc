@@ -39,10 +39,9 @@ class Module:
         return z
 )";
 
-// Runs relaxc on a terminal, and returns all that appears there. Presses Ctrl-C once `until` has appeared, unless it is
-// "". `signal`, unless it is null, gets the signal that ended the program.
-std::string on_terminal(std::vector<std::string> arguments, const std::string& until = "", int* signal = nullptr) {
-  arguments.insert(arguments.begin(), RELAXC_TOOL);
+// Runs the program on a terminal, and returns all that appears there. Presses Ctrl-C once `until` has appeared, unless
+// it is "". `signal`, unless it is null, gets the signal that ended the program.
+std::string on_terminal_of(std::vector<std::string> arguments, const std::string& until, int* signal = nullptr) {
   constexpr const char* kControlC = "\x03";
   bool is_pressed = until.empty();
   int terminal = -1;
@@ -67,6 +66,10 @@ std::string on_terminal(std::vector<std::string> arguments, const std::string& u
   waitpid(child, &status, 0);
   if (signal) *signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return text;
+}
+std::string on_terminal(std::vector<std::string> arguments, const std::string& until = "", int* signal = nullptr) {
+  arguments.insert(arguments.begin(), RELAXC_TOOL);
+  return on_terminal_of(std::move(arguments), until, signal);
 }
 
 }  // namespace
@@ -448,6 +451,21 @@ TEST_CASE("Ctrl-C ends what lasts, and wipes the line of progress", "[tools]") {
   }
 }
 
+TEST_CASE("generate counts tokens on a terminal where they go to a file", "[tools]") {
+  test::Folder folder("tokens");
+  const std::string artifact = folder.at("decoder.so");
+  REQUIRE(run_relaxc({"compile", RELAXC_SOURCE_DIR "/examples/decoder/decoder.onnx", "-o", artifact}).exit_code == 0);
+  const std::string shown = " of 100000 tokens";  // until it is interrupted
+  const std::string text =
+      on_terminal_of({"/bin/sh", "-c",
+                      fmt::format("exec '{}' generate '{}' --tokens 24,33,50 --count 100000 > '{}'", RELAXC_TOOL,
+                                  artifact, folder.at("tokens.txt"))},
+                     shown);
+  CHECK(contains(text, shown));
+  CHECK(text.ends_with("\r\x1b[K"));
+  CHECK(folder.read("tokens.txt").size() > 100);
+}
+
 TEST_CASE("a search for a wrong pass shows the kernels of its runs on a terminal", "[tools]") {
   test::Folder folder("search");
   const std::string module = folder.write("module.py", kExpAndSum);
@@ -465,7 +483,14 @@ TEST_CASE("a compilation that is interrupted leaves no files behind", "[tools]")
   std::set<int> endings;
   for (int milliseconds : {5, 40, 80, 120, 160, 200, 240, 280, 320, 400, 600}) {
     std::filesystem::remove(folder.at("model.so"));
+    // On a busy machine the signal comes before exec, where the child must not run the test program's handler.
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
     const pid_t child = fork();
+    if (child == 0) std::signal(SIGINT, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (child == 0) {
       const int nowhere = open("/dev/null", O_WRONLY);
       dup2(nowhere, STDOUT_FILENO), dup2(nowhere, STDERR_FILENO);
