@@ -6,7 +6,7 @@
 #include "support/joined.h"
 #include "support/library_file.h"
 #include "tools/given_shapes.h"
-#include "tools/in_turn.h"
+#include "tools/kernels_in_turn.h"
 #include "tools/memory_plan.h"
 #include "tools/profile.h"
 #include "tools/profile_page.h"
@@ -20,12 +20,12 @@ namespace relaxc::tools {
 namespace {
 
 struct BenchOptions {
-  std::string model, json, html, trace, other;
+  std::string model, json, html, trace;
   CompilerOptions compiler;
   CacheOptions cache;
   InputOptions inputs;
   TimingOptions timing;
-  Closeness closeness;  // of the results of two versions
+  OtherFile other;
   int threads = 0;
   int64_t memory_limit = 0;
   bool profile = false;
@@ -44,32 +44,33 @@ std::string flags_to_compare(const BenchOptions& options) {
 // Returns whether standard output is for people, and not for figures or a page.
 bool prints(const BenchOptions& options) { return options.json != "-" && options.html != "-" && options.trace != "-"; }
 
-Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> pool, const std::string& function) {
+Version loaded(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> pool, const std::string& function) {
   Program program = compiled.load();
   std::string name = program.function(function).name;
-  return {compiled.kernels(), Session(program, {.pool = std::move(pool)}), name};
+  return {{Session(program, {.pool = std::move(pool)}), name}, compiled.kernels()};
 }
 
 // Returns the file, compiled without what the flags add to it. Throws a CompileError where it needs them.
-Measured measured_without_flags(const BenchOptions& options, const CompileSettings& with,
-                                std::shared_ptr<vm::TaskPool> pool) {
+Version loaded_without_flags(const BenchOptions& options, const CompileSettings& with,
+                             std::shared_ptr<vm::TaskPool> pool) {
   CompilerOptions plain = options.compiler;
   plain.kernels.clear(), plain.backends.clear(), plain.schedules.clear(), plain.settings.linked.clear();
   CompileSettings settings = plain.get(options.model);
   settings.report = nullptr, settings.warn = nullptr;
   settings.types = with.types, settings.dims = with.dims;
-  return measured(compile_file(options.model, settings), std::move(pool), settings.function);
+  return loaded(compile_file(options.model, settings), std::move(pool), settings.function);
 }
 
 // What is measured, after its first runs.
 struct Started {
   CompileSettings settings;
-  std::optional<CompiledModule> compiled;  // of a file that is not an artifact
-  Measured session;
+  Version version;  // with its programs where flags add something that is measured
   std::vector<vm::Value> inputs;
   double compile_s, cold_ms;  // of the first run
   bool was_cached;
-  Program program;
+  Measured& measured() { return version.measured; }
+  const Program& program() const { return version.measured.session.program(); }
+  const std::string& function() const { return version.measured.function; }
 };
 Started started(const BenchOptions& options, const CompileSettings& settings,
                 const std::shared_ptr<vm::TaskPool>& pool) {
@@ -78,16 +79,17 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   const bool needs_programs = !flags_to_compare(options).empty();  // which an artifact does not hold
   if (needs_programs) compiled = compile_file(options.model, settings);
   CachedProgram loaded =
-      compiled ? CachedProgram{compiled->load()} : options.cache.load(options.model, settings, options.compiler);
-  Program program = std::move(loaded.program);
+      compiled ? CachedProgram{compiled->load()}
+               : options.cache.load(options.model, settings_beside(options.model, options.other.path, settings),
+                                    options.compiler);
   double compile_s = (now_ms() - start) / 1000;
   progress_line().end();
-  const vm::Function& function = program.function(settings.function);
-  Measured session{{}, Session(program, {.pool = pool, .memory_limit = options.memory_limit}), function.name};
+  const vm::Function& function = loaded.program.function(settings.function);
+  Measured measured{Session(loaded.program, {.pool = pool, .memory_limit = options.memory_limit}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
-  const double cold_ms = first_runs(options.timing, [&] { return session.run(inputs); });
-  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s,
-          cold_ms,  loaded.was_cached,   std::move(program)};
+  const double cold_ms = first_runs(options.timing, [&] { return measured.run(inputs); });
+  Version version{std::move(measured), compiled ? compiled->kernels() : codegen::KernelMap()};
+  return {settings, std::move(version), std::move(inputs), compile_s, cold_ms, loaded.was_cached};
 }
 
 constexpr int kProfiledRuns = 10;
@@ -100,96 +102,52 @@ std::string json_of(Report figures, const std::optional<InTurn>& in_turn, const 
     figures.set("kernels_differ", in_turn->differ);
     figures.set("greatest_difference", in_turn->greatest_difference);
   }
-  if (other) {
-    figures.set("compared", Report{{"median_ms", other->with_ms},
-                                   {"other_median_ms", other->without_ms},
-                                   {"ratio", other->ratio},
-                                   {"greatest_difference", other->greatest_difference}});
-  }
+  if (other) figures.set("compared", figures_of(*other));
   return figures.json();
 }
 // Adds the profile and the memory of the run to the figures.
 std::string with_profile(const std::string& figures, const Profile& profile, const Started& it) {
-  const Report memory = memory_of(it.program.executable(), it.program.function(it.session.function), it.inputs,
+  const Report memory = memory_of(it.program().executable(), it.program().function(it.function()), it.inputs,
                                   profile.fastest_run(kProfiledRuns));
   return fmt::format("{}, \"profile\": {}, \"memory\": {}}}", figures.substr(0, figures.size() - 1),
                      profile.json(kProfiledRuns), memory.json());
 }
 
-// Loads the file of --compare, before anything is measured; nullopt where there is none.
-std::optional<Program> load_other(const BenchOptions& options, const CompileSettings& settings) {
-  if (options.other.empty()) return std::nullopt;
-  return options.cache.load(options.other, settings, options.compiler).program;
-}
-
-// Reports inputs that have the names of the model's and another order, so that each would get the value of another.
-void check_order(const std::string& file, const std::vector<vm::ValueInfo>& others,
-                 const std::vector<vm::ValueInfo>& infos) {
-  std::vector<std::string> names = map_each(infos, &vm::ValueInfo::name);
-  std::vector<std::string> other_names = map_each(others, &vm::ValueInfo::name);
-  if (names == other_names || !std::ranges::is_permutation(names, other_names)) return;
-  fail({}, "--compare '{}' takes the inputs of the model in another order: {}, and the model {}", file,
-       joined(other_names), joined(names));
-}
-
-// Returns dtype and shape of a tensor, and the kind of another value.
-std::string form_of(const NamedValue& result) {
-  const Tensor* tensor = result.value.get_if<Tensor>();
-  return tensor ? describe(*tensor) : std::string(vm::to_string(result.value.kind()));
-}
-
-// Fails where the other file does not take the inputs of the model, or has results of other forms, before anything is
-// measured.
-void check_other(const std::string& file, const Program& program, Started& it) {
-  const vm::Function& function = it.program.function(it.session.function);
-  std::vector<NamedValue> results, others;
-  progress_line().show(printable(fmt::format("a run of {} on the inputs of the model", file), std::string::npos));
-  try {
-    const vm::Function& other = program.function(it.settings.function);
-    check_order(file, other.inputs, function.inputs);
-    others = flat_results(Session(program, {.threads = 1}).run_values(it.inputs, other.name), other.outputs);
-  } catch (const RuntimeError& error) {
-    fail({}, "--compare '{}' does not take the inputs of the model: {}", file, error.what());
-  }
-  results = flat_results(it.session.session.run_values(it.inputs, function.name), function.outputs);
-  if (others.size() != results.size())
-    fail({}, "--compare '{}' has {}, and the model {}", file, counted(others.size(), "result"), results.size());
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (form_of(others[i]) != form_of(results[i]))
-      fail({}, "--compare '{}' has a result '{}' that is {}, and that of the model, '{}', is {}", file, others[i].name,
-           form_of(others[i]), results[i].name, form_of(results[i]));
-  }
+// Loads the file of --compare, and tries it, before anything is measured; nullopt where there is none.
+std::optional<Program> load_other(const BenchOptions& options, Started& it) {
+  const std::string& other = options.other.path;
+  if (other.empty()) return std::nullopt;
+  const CompileSettings settings = settings_beside(other, options.model, it.settings);
+  Program program = options.cache.load(other, settings, options.compiler).program;
+  options.other.check(program, settings.function, it.measured(), it.inputs);
+  return program;
 }
 
 // Measures the model and another one, or another compilation of it, in turn.
 InTurn compare_with_other(const BenchOptions& options, Started& it, const Program& program,
                           const std::shared_ptr<vm::TaskPool>& pool) {
-  const vm::Function& function = program.function(it.settings.function);
-  Measured other{{}, Session(program, {.pool = pool}), function.name};
-  first_runs(options.timing, [&] { return other.run(it.inputs); }, options.other);
-  InTurn result = measure_pair(it.session, other, it.inputs, {options.timing.runs, options.timing.seconds});
-  compare_results(it.session, other, it.inputs, function.outputs, options.closeness, result);
-  const char* same_flags = is_library_file(options.other) ? "" : " (compiled with the same flags)";
-  if (prints(options)) print_message("{} against {}{}: {}", options.model, options.other, same_flags, result.text);
+  Measured other{Session(program, {.pool = pool}), program.function(it.settings.function).name};
+  InTurn result = options.other.measure(it.measured(), other, it.inputs, options.timing);
+  const bool are_models = !is_library_file(options.model) && !is_library_file(options.other.path);
+  const char* same_flags = are_models ? " (compiled with the same flags)" : "";
+  if (prints(options)) print_message("{} against {}{}: {}", options.model, options.other.path, same_flags, result.text);
   return result;
 }
 
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
 std::optional<InTurn> compare(const BenchOptions& options, Started& with, const std::shared_ptr<vm::TaskPool>& pool) {
-  std::optional<Measured> without;
+  std::optional<Version> without;
   try {
-    without = measured_without_flags(options, with.settings, pool);
+    without = loaded_without_flags(options, with.settings, pool);
   } catch (const CompileError& error) {
     if (prints(options))
       print_message("there is nothing to compare with: without {} the model does not compile: {}\n",
                     flags_to_compare(options), error.diagnostics().front().message);
     return std::nullopt;
   }
-  with.session.programs = with.compiled->kernels();
-  first_runs(options.timing, [&] { return without->run(with.inputs); }, "the model without the flags");
-  InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.timing.runs, options.timing.seconds});
-  const vm::Function& function = with.program.function(with.session.function);
-  compare_results(with.session, *without, with.inputs, function.outputs, options.closeness, result);
+  first_runs(options.timing, [&] { return without->measured.run(with.inputs); }, "the model without the flags");
+  InTurn result = measure_kernels(with.version, *without, with.inputs, options.timing);
+  compare_results(with.measured(), without->measured, with.inputs, options.other.closeness, result);
   if (prints(options)) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
@@ -197,27 +155,17 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
 // Runs some more times in a session whose threads are watched, and notes what the kernels do.
 Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
   auto watched = std::make_shared<WatchedPool>(pool);
-  Session session(it.program, {.pool = watched});
+  Session session(it.program(), {.pool = watched});
   progress_line().show("first profiled run");
-  session.run_values(it.inputs, it.session.function);
+  session.run_values(it.inputs, it.function());
   Profile profile(machine_limits(pool), watched);
   session.set_profiler(&profile);
   for (int i = 0; i < kProfiledRuns; ++i) {
     progress_line().show(fmt::format("{} of {} profiled runs", i, kProfiledRuns));
-    session.run_values(it.inputs, it.session.function);
+    session.run_values(it.inputs, it.function());
   }
   progress_line().end();
   return profile;
-}
-
-// Says where the results differ from those of the other version by more than they may.
-bool is_right(const std::optional<InTurn>& compared, const std::string& what) {
-  if (!compared || compared->wrong.empty()) return true;
-  print_error(
-      "wrong result against {}: {}\n  note: --rtol and --atol say how much may differ: models of other precision "
-      "do, by what 'relaxc quantize' and --check-inputs report\n",
-      what, printable(compared->wrong, std::string::npos));
-  return false;
 }
 
 int run(const BenchOptions& stated) {
@@ -226,19 +174,18 @@ int run(const BenchOptions& stated) {
   fix_dims(options.inputs, options.model, options.compiler);
   std::vector<std::string> inputs = options.compiler.files(options.model);
   std::ranges::move(stated.inputs.files(), std::back_inserter(inputs));
-  inputs.push_back(options.other);
+  inputs.push_back(options.other.path);
   check_outputs({options.json, options.html, options.trace}, inputs);
   check_writable({options.json, options.html, options.trace});
-  if (!options.other.empty() && !names_file("", split_text_path(options.other).file))
-    fail({}, "--compare: there is no file '{}'", options.other);
+  if (!options.other.path.empty() && !names_file("", split_text_path(options.other.path).file))
+    fail({}, "--compare: there is no file '{}'", options.other.path);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
   Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
-  const std::optional<Program> other_program = load_other(options, it.settings);
-  if (other_program) check_other(options.other, *other_program, it);
-  const std::vector<double> times = timed_runs(options.timing, [&] { return it.session.run(it.inputs); });
-  const Timed timed{it.program,    it.session.function, it.inputs,           it.compile_s,
-                    it.was_cached, it.cold_ms,          pool->num_workers(), options.timing.cold};
+  const std::optional<Program> other_program = load_other(options, it);
+  const std::vector<double> times = timed_runs(options.timing, [&] { return it.measured().run(it.inputs); });
+  const Timed timed{it.program(),  it.function(), it.inputs,           it.compile_s,
+                    it.was_cached, it.cold_ms,    pool->num_workers(), options.timing.cold};
   if (prints(options)) print_times(times, timed);
   std::optional<InTurn> in_turn;
   if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
@@ -252,8 +199,8 @@ int run(const BenchOptions& stated) {
   if (!options.html.empty()) write_text(options.html, profile_page(options.model, figures));
   if (options.profile && prints(options)) print_message("{}", profile->text(kProfiledRuns));
   if (!options.trace.empty()) write_text(options.trace, profile->trace());
-  const bool are_right = is_right(in_turn, "the model without " + flags_to_compare(options)),
-             is_other_right = is_right(other, options.other);
+  const bool are_right = !in_turn || is_right(*in_turn, "the model without " + flags_to_compare(options)),
+             is_other_right = !other || is_right(*other, options.other.path);
   return are_right && is_other_right ? kRight : kWrong;
 }
 
@@ -269,9 +216,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_threads(*command, options->threads);
   add_memory_limit(*command, options->memory_limit);
   options->timing.add_to(*command);
-  command->add_option("--compare", options->other,
-                      "another file (.so, .onnx, .py) that is run in turn, with the same inputs");
-  add_tolerances(*command, options->closeness.rtol, options->closeness.atol, "for two versions: ");
+  options->other.add_to(*command, ".so, .onnx, .py");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile,
                     "print what each kernel does in ten more runs: time, speed, and the share of the machine's limit");

@@ -29,10 +29,10 @@ bool holds_figures(const std::string& path) { return path.ends_with(".json"); }
 // One of two models that are profiled in turn.
 class ProfiledModel {
  public:
-  ProfiledModel(const std::string& file, const CompareCommand& command, const std::shared_ptr<vm::TaskPool>& pool,
-                const MachineLimits& limits)
+  ProfiledModel(const std::string& file, const std::string& other, const CompareCommand& command,
+                const std::shared_ptr<vm::TaskPool>& pool, const MachineLimits& limits)
       : start_ms_(now_ms()),
-        settings_(command.compiler.get(file)),
+        settings_(settings_beside(file, other, command.compiler.get(file))),
         loaded_(command.cache.load(file, settings_, command.compiler)),
         load_s_((now_ms() - start_ms_) / 1000),
         function_(loaded_.program.function(settings_.function).name),
@@ -88,7 +88,7 @@ constexpr int kRunsInTurn = 10;  // that are profiled
 ProfilePair profiled_in_turn(const CompareCommand& command) {
   auto pool = std::make_shared<vm::ThreadPool>(command.threads);
   const MachineLimits limits = machine_limits(pool);
-  ProfiledModel a(command.a, command, pool, limits), b(command.b, command, pool, limits);
+  ProfiledModel a(command.a, command.b, command, pool, limits), b(command.b, command.a, command, pool, limits);
   progress_line().end();
   const double begin = now_ms();
   auto is_left = [&](int i) { return i < 3 || now_ms() - begin < command.timing.seconds * 1000; };

@@ -2,157 +2,15 @@
 
 #include <algorithm>
 
-#include "ir/visit.h"
+#include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/printable.h"
+#include "tools/console.h"
+#include "tools/inputs.h"
 #include "tools/progress_line.h"
-#include "tools/values.h"
 
 namespace relaxc::tools {
-
-namespace {
-
-using Key = std::pair<std::string, std::string>;  // the model's node, and the kernel
-
-// Notes the time of each kernel in each run.
-class RunProfiler final : public vm::Profiler {
- public:
-  void on_kernel(const vm::KernelEvent& event) override {
-    run_[{std::string(event.label), std::string(event.kernel)}] += static_cast<double>(event.duration_ns) / 1e3;
-  }
-  void end_run() {
-    for (const auto& [key, us] : run_) {
-      times_[key].resize(static_cast<size_t>(num_runs_));
-      times_[key].push_back(us);
-    }
-    run_.clear();
-    ++num_runs_;
-  }
-  std::vector<Key> kernels() const {
-    return map_each(times_, [](const auto& entry) { return entry.first; });
-  }
-  // Returns the time of these kernels in each run, in microseconds.
-  std::vector<double> times(const std::vector<Key>& kernels) const {
-    std::vector<double> sums(static_cast<size_t>(num_runs_));
-    for (const Key& key : kernels) {
-      const std::vector<double>& of_kernel = times_.at(key);
-      for (size_t i = 0; i < of_kernel.size(); ++i) sums[i] += of_kernel[i];
-    }
-    return sums;
-  }
-
- private:
-  std::map<Key, double> run_;
-  std::map<Key, std::vector<double>> times_;
-  int64_t num_runs_ = 0;
-};
-
-std::string line_of(double without_us, double with_us, double ratio, const std::string& what) {
-  auto number = [](double us) { return us > 0 ? fmt::format("{:.1f}", us) : std::string("-"); };
-  return fmt::format("{:>12} {:>12} {:>8}  {}\n", number(without_us), number(with_us),
-                     ratio > 0 ? fmt::format("{:.3f}", ratio) : "", what);
-}
-// Returns a line about two lists of times, run by run; `has_verdict`: it says whether the second is faster.
-std::string line_of(const std::vector<double>& without_us, const std::vector<double>& with_us, const std::string& what,
-                    bool has_verdict) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < with_us.size() && with_us[i] > 0 && without_us[i] > 0; ++i)
-    ratios.push_back(with_us[i] / without_us[i]);
-  std::string told = has_verdict && !ratios.empty() ? fmt::format("{}: {}", what, verdict(ratios)) : what;
-  return line_of(median_of(without_us), median_of(with_us), ratios.empty() ? 0 : median_of(ratios), told);
-}
-
-// Kernels of the same nodes of the model.
-struct Row {
-  std::vector<std::string> nodes;
-  std::vector<Key> without, with;
-};
-
-// Kernels of which one computes a node that another one computes in the other compilation: they share a row.
-class Rows {
- public:
-  Row& of(const Key& key) {
-    std::vector<std::string> nodes;
-    for (std::string_view node : parts_of(key.first, ','))
-      nodes.emplace_back(node.substr(node.starts_with(' ') ? 1 : 0));
-    if (nodes.empty()) nodes.emplace_back();  // kernels of a text have one row
-    Row row;
-    std::erase_if(rows_, [&](Row& other) {
-      bool is_shared = std::ranges::any_of(
-          other.nodes, [&](const std::string& node) { return std::ranges::count(nodes, node) > 0; });
-      if (is_shared) add(other, row);
-      return is_shared;
-    });
-    add({nodes, {}, {}}, row);
-    return rows_.emplace_back(std::move(row));
-  }
-  const std::vector<Row>& all() const { return rows_; }
-
- private:
-  static void add(const Row& from, Row& to) {
-    for (const std::string& node : from.nodes) {
-      if (!std::ranges::count(to.nodes, node)) to.nodes.push_back(node);
-    }
-    to.without.insert(to.without.end(), from.without.begin(), from.without.end());
-    to.with.insert(to.with.end(), from.with.begin(), from.with.end());
-  }
-  std::vector<Row> rows_;
-};
-
-bool same_code(const Measured& a, const std::string& kernel_a, const Measured& b, const std::string& kernel_b) {
-  auto x = a.programs.find(kernel_a), y = b.programs.find(kernel_b);
-  bool is_code = x != a.programs.end() && y != b.programs.end();
-  if (is_code) return structural_equal(without_symbol(x->second), without_symbol(y->second));
-  return x == a.programs.end() && y == b.programs.end() && kernel_a == kernel_b;  // C functions
-}
-
-std::string describe(const Row& row) {
-  auto names_of = [](const std::vector<Key>& keys) { return joined(keys, &Key::second); };
-  std::string before = names_of(row.without), after = names_of(row.with);
-  std::string names =
-      before == after ? after : (before.empty() ? "-" : before) + " -> " + (after.empty() ? "-" : after);
-  std::string nodes = joined(row.nodes);
-  return nodes.empty() ? names : fmt::format("{}: {}", nodes, names);
-}
-
-// Returns a line for each node whose kernels differ, longest first, one for all of these, and one for the others.
-// `differ` gets whether any does.
-std::string table_of(const Measured& with, const RunProfiler& with_us, const Measured& without,
-                     const RunProfiler& without_us, bool& differ) {
-  Rows rows;
-  Row equal, different;
-  std::vector<Key> left = without_us.kernels();
-  for (const Key& key : with_us.kernels()) {
-    auto other = std::ranges::find_if(left, [&](const Key& candidate) {
-      return candidate.first == key.first && same_code(without, candidate.second, with, key.second);
-    });
-    if (other == left.end()) {
-      rows.of(key).with.push_back(key), different.with.push_back(key);
-      continue;
-    }
-    equal.with.push_back(key), equal.without.push_back(*other);
-    left.erase(other);
-  }
-  for (const Key& key : left) rows.of(key).without.push_back(key), different.without.push_back(key);
-  std::vector<std::pair<double, std::string>> lines;
-  for (const Row& row : rows.all()) {
-    std::vector<double> a = without_us.times(row.without), b = with_us.times(row.with);
-    lines.emplace_back(std::max(median_of(a), median_of(b)), line_of(a, b, describe(row), false));
-  }
-  std::ranges::stable_sort(lines, std::greater(), &std::pair<double, std::string>::first);
-  std::string text = joined(lines, &std::pair<double, std::string>::second, "");
-  auto add = [&](const Row& all, const char* what, bool has_verdict) {
-    std::string kernels = fmt::format("{} kernel{} {}", all.with.size(), all.with.size() == 1 ? "" : "s", what);
-    if (!all.with.empty() || !all.without.empty())
-      text += line_of(without_us.times(all.without), with_us.times(all.with), kernels, has_verdict);
-  };
-  differ = !different.with.empty() || !different.without.empty();
-  add(different, different.with.size() == 1 ? "that differs" : "that differ", true);
-  add(equal, "with the same code", false);
-  return text;
-}
-
-}  // namespace
 
 std::string verdict(std::vector<double> ratios) {
   constexpr size_t kFewestPairs = 8;  // with fewer, three of four are on one side too often by chance
@@ -173,10 +31,12 @@ double Measured::run(const std::vector<vm::Value>& inputs) {
 }
 
 void compare_results(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
-                     const std::vector<vm::ValueInfo>& outputs, const Closeness& closeness, InTurn& result) {
+                     const Closeness& closeness, InTurn& result) {
   progress_line().show("comparing the results");
+  const std::vector<vm::ValueInfo>& outputs = first.signature().outputs;
   const auto actual = flat_results(first.session.run_values(inputs, first.function), outputs);
   const auto expected = flat_results(second.session.run_values(inputs, second.function), outputs);
+  progress_line().end();
   if (actual.size() != expected.size())
     result.wrong = fmt::format("{} results, expected {}", actual.size(), expected.size());
   for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
@@ -187,17 +47,45 @@ void compare_results(Measured& first, Measured& second, const std::vector<vm::Va
   result.text += fmt::format("greatest difference of the results {:.3g}\n", result.greatest_difference);
 }
 
+bool is_right(const InTurn& compared, const std::string& other) {
+  if (compared.wrong.empty()) return true;
+  print_error(
+      "wrong result against {}: {}\n  note: --rtol and --atol say how much may differ: models of other precision "
+      "do, by what 'relaxc quantize' and 'relaxc compile --check-inputs' report\n",
+      other, printable(compared.wrong, std::string::npos));
+  return false;
+}
+
+namespace {
+
+// Reports inputs that have the names of the model's and another order, so that each would get the value of another.
+void check_order(const std::string& file, const std::vector<vm::ValueInfo>& others,
+                 const std::vector<vm::ValueInfo>& infos) {
+  std::vector<std::string> names = map_each(infos, &vm::ValueInfo::name);
+  std::vector<std::string> other_names = map_each(others, &vm::ValueInfo::name);
+  if (names == other_names || !std::ranges::is_permutation(names, other_names)) return;
+  fail({}, "--compare '{}' takes the inputs of the model in another order: {}, and the model {}", file,
+       joined(other_names), joined(names));
+}
+
+// Returns dtype and shape of a tensor, and the kind of another value.
+std::string form_of(const NamedValue& result) {
+  const Tensor* tensor = result.value.get_if<Tensor>();
+  return tensor ? describe(*tensor) : std::string(vm::to_string(result.value.kind()));
+}
+
+// Runs them in pairs, and tells their medians and the median ratio of neighbouring runs.
 InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
-                    const InTurnOptions& options) {
+                    const TimingOptions& timing) {
   std::vector<double> a, b, ratios;
   const double begin = now_ms();
-  while (std::ssize(a) < options.runs && (a.size() < 3 || now_ms() - begin < options.seconds * 1000)) {
+  while (std::ssize(a) < timing.runs && (a.size() < 3 || now_ms() - begin < timing.seconds * 1000)) {
     const bool is_even = a.size() % 2 == 0;  // each is the first one in every other pair
     if (is_even) a.push_back(first.run(inputs));
     b.push_back(second.run(inputs));
     if (!is_even) a.push_back(first.run(inputs));
     ratios.push_back(a.back() / b.back());
-    progress_line().show(fmt::format("{} of at most {} pairs of runs", a.size(), options.runs));
+    progress_line().show(fmt::format("{} of at most {} pairs of runs", a.size(), timing.runs));
   }
   progress_line().end();
   InTurn result{median_of(b), median_of(a), median_of(ratios), true, {}};
@@ -206,45 +94,48 @@ InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Val
   return result;
 }
 
-InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
-                       const InTurnOptions& options) {
-  std::vector<double> with_us, without_us;
-  RunProfiler with_kernels, without_kernels;
-  // Times a run of each. Each is the first one in every other pair.
-  auto pair = [&](size_t i) {
-    double a = 0, b = 0;
-    if (i % 2 == 0) a = with.run(inputs);
-    b = without.run(inputs);
-    if (i % 2 == 1) a = with.run(inputs);
-    return std::pair(a, b);
-  };
-  double begin = now_ms();
-  auto goes_on = [&](size_t count) { return count < 3 || now_ms() - begin < options.seconds * 1000; };
-  while (std::ssize(with_us) < options.runs && goes_on(with_us.size())) {
-    auto [a, b] = pair(with_us.size());
-    with_us.push_back(a * 1000), without_us.push_back(b * 1000);
-    progress_line().show(fmt::format("{} of at most {} pairs of runs", with_us.size(), options.runs));
+}  // namespace
+
+void OtherFile::add_to(CLI::App& app, const std::string& kinds) {
+  app.add_option("--compare", path, fmt::format("another file ({}) that is run in turn, with the same inputs", kinds));
+  add_tolerances(app, closeness.rtol, closeness.atol, "for two versions: ");
+}
+
+void OtherFile::check(const Program& other, std::string_view function, Measured& model,
+                      const std::vector<vm::Value>& inputs) const {
+  std::vector<NamedValue> results, others;
+  progress_line().show(printable(fmt::format("a run of {} on the inputs of the model", path), std::string::npos));
+  try {
+    const vm::Function& signature = other.function(function);
+    check_order(path, signature.inputs, model.signature().inputs);
+    others = flat_results(Session(other, {.threads = 1}).run_values(inputs, signature.name), signature.outputs);
+  } catch (const RuntimeError& error) {
+    fail({}, "--compare '{}' does not take the inputs of the model: {}", path, error.what());
   }
-  with.session.set_profiler(&with_kernels), without.session.set_profiler(&without_kernels);
-  constexpr size_t kProfiledRuns = 21;
-  begin = now_ms();
-  for (size_t i = 0; i < kProfiledRuns && goes_on(i); ++i) {
-    progress_line().show(fmt::format("{} of at most {} profiled pairs of runs", i, kProfiledRuns));
-    pair(i);
-    with_kernels.end_run(), without_kernels.end_run();
-  }
-  with.session.set_profiler(nullptr), without.session.set_profiler(nullptr);
+  results = flat_results(model.session.run_values(inputs, model.function), model.signature().outputs);
   progress_line().end();
-  InTurn result{median_of(without_us) / 1000, median_of(with_us) / 1000, 0, false, {}};
-  std::vector<double> ratios;
-  for (size_t i = 0; i < with_us.size(); ++i) ratios.push_back(with_us[i] / without_us[i]);
-  result.ratio = median_of(ratios);
-  result.text = fmt::format("{:>12} {:>12} {:>8}  in turn, medians\n", "without us", "with us", "ratio") +
-                table_of(with, with_kernels, without, without_kernels, result.differ);
-  const char* chance = result.differ ? "" : ": no kernel differs, so that a difference of the times is chance";
-  result.text +=
-      line_of(without_us, with_us, fmt::format("whole run ({} of each){}", ratios.size(), chance), result.differ);
+  if (others.size() != results.size())
+    fail({}, "--compare '{}' has {}, and the model {}", path, counted(others.size(), "result"), results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (form_of(others[i]) != form_of(results[i]))
+      fail({}, "--compare '{}' has a result '{}' that is {}, and that of the model, '{}', is {}", path, others[i].name,
+           form_of(others[i]), results[i].name, form_of(results[i]));
+  }
+}
+
+InTurn OtherFile::measure(Measured& model, Measured& other, const std::vector<vm::Value>& inputs,
+                          const TimingOptions& timing) const {
+  first_runs(timing, [&] { return other.run(inputs); }, path);
+  InTurn result = measure_pair(model, other, inputs, timing);
+  compare_results(model, other, inputs, closeness, result);
   return result;
+}
+
+Report figures_of(const InTurn& compared) {
+  return {{"median_ms", compared.with_ms},
+          {"other_median_ms", compared.without_ms},
+          {"ratio", compared.ratio},
+          {"greatest_difference", compared.greatest_difference}};
 }
 
 }  // namespace relaxc::tools

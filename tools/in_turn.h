@@ -1,25 +1,21 @@
-// Measures a model with and without somebody's kernels, in turn, so that both find the machine in the same state.
+// Runs of two programs in turn, so that both find the machine in the same state, and whether their results agree:
+// `bench --compare` of relaxc and of relaxc-run. It needs the runtime only.
 #pragma once
-#include "codegen/compile.h"
 #include "tools/compare.h"
 #include "tools/timing.h"
 
 namespace relaxc::tools {
 
-// A compiled model and a session of it.
+// A function of a program, and a session of it.
 struct Measured {
-  codegen::KernelMap programs;  // of its kernels, lowered
   Session session;
   std::string function;
 
   // Runs the function and returns the time in milliseconds.
   double run(const std::vector<vm::Value>& inputs);
+  const vm::Function& signature() const { return session.program().function(function); }
 };
 
-struct InTurnOptions {
-  int runs = 50;        // at most, of each
-  double seconds = 10;  // for all
-};
 struct InTurn {
   double without_ms = 0, with_ms = 0;  // medians
   double ratio = 0;                    // with / without: the median over pairs of neighbouring runs
@@ -33,13 +29,25 @@ struct InTurn {
 std::string verdict(std::vector<double> ratios);
 // Runs each once, and fills in how far the results of the first are from those of the second.
 void compare_results(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
-                     const std::vector<vm::ValueInfo>& outputs, const Closeness& closeness, InTurn& result);
-InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
-                       const InTurnOptions& options);
+                     const Closeness& closeness, InTurn& result);
+// Returns whether the results agree, and prints where they do not; `other` names the second version.
+bool is_right(const InTurn& compared, const std::string& other);
 
-// Compares whole runs of two programs, whose kernels need not have anything in common. `text` has the medians and the
-// ratio of the first to the second one.
-InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Value>& inputs,
-                    const InTurnOptions& options);
+// Another file that is measured in turn with the first one: --compare and the flags of its results.
+struct OtherFile {
+  std::string path;  // "": none
+  Closeness closeness;
+  void add_to(CLI::App& app, const std::string& kinds);
+  // Fails where the other program does not take the inputs of the model, or has results of other forms, before anything
+  // is measured.
+  void check(const Program& other, std::string_view function, Measured& model,
+             const std::vector<vm::Value>& inputs) const;
+  // Measures whole runs of the two, whose kernels need not have anything in common, and compares their results. `text`
+  // has the medians and the ratio of the model to the other one.
+  InTurn measure(Measured& model, Measured& other, const std::vector<vm::Value>& inputs,
+                 const TimingOptions& timing) const;
+};
+// Returns the figures of such a comparison.
+Report figures_of(const InTurn& compared);
 
 }  // namespace relaxc::tools

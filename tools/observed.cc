@@ -193,7 +193,7 @@ ObservedRun observe(const Program& program, const IRModule& module, const std::v
   Observer observer(module, options.kernel);
   Session session(program, {.threads = 1});
   RunProgress progress(program, program.function(function), options.pieces, &observer);
-  session.set_profiler(&progress);
+  session.set_profiler(progress.profiler());
   observer.run.result = session.run_values(inputs, function);
   return std::move(observer.run);
 }

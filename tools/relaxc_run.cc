@@ -8,6 +8,7 @@
 #include "tools/console.h"
 #include "tools/generation.h"
 #include "tools/help.h"
+#include "tools/in_turn.h"
 #include "tools/inputs.h"
 #include "tools/inspect_artifact.h"
 #include "tools/manual.h"
@@ -27,6 +28,7 @@ struct RunnerOptions {
   InputOptions inputs;
   ResultOptions results;
   TimingOptions timing;
+  OtherFile other;
   int threads = 0;
   int64_t memory_limit = 0;
   bool profile = false;
@@ -41,7 +43,7 @@ int run(const RunnerOptions& options) {
   vm::TableProfiler profiler;
   std::optional<RunProgress> progress(std::in_place, program, function, "kernels run",
                                       options.profile ? &profiler : nullptr);
-  session.set_profiler(&*progress);
+  session.set_profiler(progress->profiler());
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
   const vm::Value result = session.run_values(inputs, function.name);
   progress.reset();
@@ -50,32 +52,46 @@ int run(const RunnerOptions& options) {
   return kRight;
 }
 
+// Prints the time of each kernel in one more run.
+void print_profile(Measured& measured, const std::vector<vm::Value>& inputs) {
+  vm::TableProfiler profiler;
+  RunProgress progress(measured.session.program(), measured.signature(), "kernels of the profiled run", &profiler);
+  measured.session.set_profiler(progress.profiler());
+  measured.session.run_values(inputs, measured.function);
+  measured.session.set_profiler(nullptr);
+  print_message("{}", profiler.text());
+}
+
 int bench(const RunnerOptions& options) {
   const double start = now_ms();
   const Program program = Program::load(options.artifact);
   const double load_s = (now_ms() - start) / 1000;
   const vm::Function& function = program.function(options.function);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
-  Session session(program, {.pool = pool, .memory_limit = options.memory_limit});
+  Measured measured{Session(program, {.pool = pool, .memory_limit = options.memory_limit}), function.name};
+  std::optional<Measured> other;
   const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
-  auto time_run = [&] {
-    const double begin = now_ms();
-    session.run_values(inputs, function.name);
-    return now_ms() - begin;
-  };
+  auto time_run = [&] { return measured.run(inputs); };
   const double cold_ms = first_runs(options.timing, time_run);
+  if (!options.other.path.empty()) {
+    const Program loaded = Program::load(options.other.path);
+    options.other.check(loaded, options.function, measured, inputs);
+    other = Measured{Session(loaded, {.pool = pool}), loaded.function(options.function).name};
+  }
   const std::vector<double> times = timed_runs(options.timing, time_run);
   const Timed timed{program, function.name, inputs, load_s, false, cold_ms, pool->num_workers(), options.timing.cold};
-  if (options.json != "-") print_times(times, timed);
-  if (options.profile && options.json != "-") {
-    vm::TableProfiler profiler;
-    RunProgress progress(program, function, "kernels of the profiled run", &profiler);
-    session.set_profiler(&progress);
-    session.run_values(inputs, function.name);
-    print_message("{}", profiler.text());
+  Report figures = figures_of(times, timed);
+  const bool prints = options.json != "-";
+  if (prints) print_times(times, timed);
+  std::optional<InTurn> compared;
+  if (other) {
+    compared = options.other.measure(measured, *other, inputs, options.timing);
+    figures.set("compared", figures_of(*compared));
+    if (prints) print_message("{} against {}: {}", options.artifact, options.other.path, compared->text);
   }
-  if (!options.json.empty()) write_text(options.json, figures_of(times, timed).json() + "\n");
-  return kRight;
+  if (options.profile && prints) print_profile(measured, inputs);
+  if (!options.json.empty()) write_text(options.json, figures.json() + "\n");
+  return !compared || is_right(*compared, options.other.path) ? kRight : kWrong;
 }
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* description, RunnerOptions& options) {
@@ -106,12 +122,14 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_threads(*command, options->threads);
   add_memory_limit(*command, options->memory_limit);
   options->timing.add_to(*command);
+  options->other.add_to(*command, ".so");
   command->add_option("--function", options->function, "the function that is run");
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile, "print the time of each kernel in one more run");
   command->footer("Example: relaxc-run bench model.so --dim batch=1 --threads 2");
   command->callback([options, &exit_code] {
-    check_output(options->json, options->artifact);
+    check_outputs({options->json}, {options->artifact, options->other.path});
+    check_writable({options->json});
     exit_code = bench(*options);
   });
 }

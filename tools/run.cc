@@ -70,7 +70,7 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
   const char* pieces = options.interpret ? "kernels run in the interpreter" : "kernels run";
   std::optional<RunProgress> progress(std::in_place, program, function, pieces, options.profile ? &profiler : nullptr);
-  session.set_profiler(&*progress);
+  session.set_profiler(progress->profiler());
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
   progress.reset();
   if (options.profile) print_message("{}", profiler.text());

@@ -38,6 +38,8 @@ RunProgress::~RunProgress() {
                done_ > 1 ? fmt::format(", of which {} took {:.2f} s", slowest_, seconds_of(slowest_ns_)) : "");
 }
 
+vm::Profiler* RunProgress::profiler() { return progress_line().is_seen() || console().verbose ? this : next_; }
+
 void RunProgress::on_kernel(const vm::KernelEvent& event) {
   if (next_) next_->on_kernel(event);
   ++done_;
@@ -60,7 +62,7 @@ vm::Value run_in_search(const Program& program, const std::vector<vm::Value>& in
   {
     RunProgress progress(program, function, fmt::format("kernels of run {} in search of the pass", number));
     Session session(program, {.threads = 1});
-    session.set_profiler(&progress);
+    session.set_profiler(progress.profiler());
     result = session.run_values(inputs, function.name);
   }
   progress_line().show(fmt::format("passes and code for run {} in search of the pass", number + 1));

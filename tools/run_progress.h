@@ -8,7 +8,7 @@
 namespace relaxc::tools {
 
 // Shows in the progress line how many of the kernel calls of a run are done, and the one that is at work. With -v a
-// line about the whole stays. Where neither is seen, it does nothing.
+// line about the whole stays.
 class RunProgress final : public vm::Profiler {
  public:
   // `pieces` says what is counted, "kernels run" or "operators run in the interpreter"; `next` (may be null) is told of
@@ -17,6 +17,10 @@ class RunProgress final : public vm::Profiler {
   ~RunProgress() override;
   RunProgress(const RunProgress&) = delete;
   RunProgress& operator=(const RunProgress&) = delete;
+
+  // Returns the profiler for the session of the run: this one where somebody sees it, else `next`, since a run that
+  // is watched takes longer.
+  vm::Profiler* profiler();
 
   void on_kernel(const vm::KernelEvent& event) override;
 

@@ -295,6 +295,13 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   return result;
 }
 
+CompileSettings settings_beside(const std::string& file, const std::string& other, const CompileSettings& settings) {
+  if (other.empty() || !is_library_file(file) || is_library_file(other)) return settings;
+  CompileSettings result;
+  result.function = settings.function, result.libraries = settings.libraries;
+  return result;
+}
+
 void add_inputs(CLI::App& app, InputOptions& inputs) {
   inputs.readers = {read_tensor_pb, read_value_pb};
   inputs.add_to(app);

@@ -64,6 +64,10 @@ struct CacheOptions {
   CachedProgram load(const std::string& model, const CompileSettings& settings, const CompilerOptions& compiler) const;
 };
 
+// Returns the settings for one of two files that are run side by side: those of the compiler belong to the model where
+// the other file is an artifact, which is compiled already, and of which only the function is picked.
+CompileSettings settings_beside(const std::string& file, const std::string& other, const CompileSettings& settings);
+
 // Adds --plugin, which all subcommands have.
 void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
 

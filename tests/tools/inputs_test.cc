@@ -291,6 +291,24 @@ TEST_CASE("bench says what it measured, and compares with another file", "[tools
   CHECK(contains(text, "greatest difference of the results 0\n"));
 }
 
+TEST_CASE("flags of the compiler belong to the model that is compared with an artifact", "[tools]") {
+  test::Folder folder("settings");
+  const std::string module = folder.write("one.py", kOneInput), artifact = folder.at("one.so");
+  REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0);
+  const std::vector<std::string> flags = {"-O", "1", "--dim", "n=5", "--runs", "3", "--no-cache"};
+  auto with_flags = [&](std::vector<std::string> command) {
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Outcome outcome = run_relaxc(command);
+    INFO(outcome.err);
+    CHECK((outcome.exit_code == 0) == outcome.err.empty());
+    return outcome;
+  };
+  CHECK(contains(with_flags({"bench", module, "--compare", artifact}).out, "greatest difference of the results 0\n"));
+  CHECK(contains(with_flags({"bench", artifact, "--compare", module}).out, "greatest difference of the results 0\n"));
+  CHECK(with_flags({"compare", artifact, module}).exit_code == 0);
+  CHECK(contains(with_flags({"bench", artifact, "--compare", artifact}).err, "is compiled already; give -O"));
+}
+
 TEST_CASE("bench refuses two versions with different results", "[tools]") {
   test::Folder folder("versions");
   const std::string module = folder.write("one.py", kOneInput);

@@ -58,6 +58,38 @@ TEST_CASE("relaxc-run runs and describes artifacts as relaxc does", "[tools]") {
   CHECK(contains(runner({"--version"}).out, "relaxc-run " + version_text()));
 }
 
+TEST_CASE("relaxc-run measures two artifacts in turn, as relaxc does", "[tools]") {
+  const Compiled it;
+  auto compiled = [&](const std::string& name, const std::string& text) {
+    const std::string artifact = it.folder.at(name + ".so");
+    REQUIRE(run_relaxc({"compile", it.folder.write(name + ".py", text), "-O", "0", "-o", artifact}).exit_code == 0);
+    return artifact;
+  };
+  auto compared = [&](const std::string& other, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"bench", it.artifact, "--dim", "n=3", "--runs", "10", "--compare", other});
+    return runner(more);
+  };
+  const std::string other = compiled("other", kSoftmaxModule);
+  const Outcome same = compared(other);
+  INFO(same.out << same.err);
+  CHECK(same.exit_code == 0);
+  CHECK(contains(same.out, " against " + other + ": "));
+  CHECK(contains(same.out, "in turn (medians of 10), ratio "));
+  CHECK(contains(same.out, "\ngreatest difference of the results "));
+  CHECK(contains(compared(other, {"--json", "-"}).out, "\"compared\": {\"median_ms\": "));
+  std::string exponential = kSoftmaxModule, sum = kSoftmaxModule;
+  exponential.replace(exponential.find("R.nn.softmax(x)"), 15, "R.exp(x)");
+  sum.replace(sum.find("R.nn.softmax(x)"), 15, "R.sum(x, axis=[1])");
+  const Outcome wrong = compared(compiled("wrong", exponential));
+  CHECK(wrong.exit_code == 1);
+  CHECK(contains(wrong.err, "wrong result against "));
+  const Outcome unlike = compared(compiled("unlike", sum));
+  CHECK(unlike.exit_code == 1);
+  CHECK(unlike.out.empty());
+  CHECK(contains(unlike.err, "that is float32[3], and that of the model, "));
+  CHECK(contains(compared(it.module).err, "not an artifact: it is text"));
+}
+
 TEST_CASE("relaxc-run says what it cannot do", "[tools]") {
   const Compiled it;
   const std::string array = it.folder.write("x.npy", std::string("\x93NUMPY\x01\0", 8));
