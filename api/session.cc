@@ -86,8 +86,8 @@ Tensor tensor_of(const DLTensor& tensor, const char* what, Form& last, Session* 
   if (tensor.data == nullptr && last.bytes > 0)
     throw_usage_error("{} has {} bytes and a null pointer", what, last.bytes);
   char* first = first_byte(tensor);
-  const bool dense = is_dense(tensor),
-             aligned = reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(dtype.bytes()) == 0;
+  const auto alignment = static_cast<uintptr_t>(std::min<int64_t>(dtype.bytes(), 8));  // as Tensor::view needs it
+  const bool dense = is_dense(tensor), aligned = reinterpret_cast<uintptr_t>(first) % alignment == 0;
   if (dense && aligned) return Tensor::view(last.shape, dtype, first, nullptr);
   if (!dense && dtype.is_packed()) throw_usage_error("{} has strides and packed elements; make it dense first", what);
   Tensor copy = session ? session->new_tensor(*last.shape, dtype) : Tensor::empty(*last.shape, dtype);

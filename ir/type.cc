@@ -8,7 +8,7 @@ namespace relaxc {
 Type object_type() { return make(ObjectType{}); }
 // Every scalar expression has a type, so scalars share one node per dtype.
 Type prim_type(DType dtype) {
-  constexpr size_t kCodes = static_cast<size_t>(DTypeCode::kFloat4E2M1FN) + 1, kWidths = 65;
+  constexpr size_t kCodes = static_cast<size_t>(DTypeCode::kFloat4E2M1FN) + 1, kWidths = 129;
   static const std::vector<Type>& scalars = *[] {
     auto* types = new std::vector<Type>;  // never freed: other static objects may hold types
     types->reserve(kCodes * kWidths);

@@ -39,6 +39,7 @@ constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int", {1, 2, 4, 8, 16, 32,
                                    {DTypeCode::kUInt, "uint", {1, 2, 4, 8, 16, 32, 64}},
                                    {DTypeCode::kFloat, "float", {16, 32, 64}},
                                    {DTypeCode::kBFloat, "bfloat", {16}},
+                                   {DTypeCode::kComplex, "complex", {64, 128}},
                                    {DTypeCode::kBool, "bool", {}},
                                    {DTypeCode::kString, "string", {}},
                                    {DTypeCode::kHandle, "handle", {}}};
@@ -69,10 +70,11 @@ std::string to_string(DType dtype) {
 }
 
 std::optional<DType> parse_dtype(std::string_view text) {
-  constexpr std::string_view kVscale = "vscalex";
+  constexpr std::string_view kVscale = "vscalex", kComplex = "complex";
   if (text == "void") return DType::void_();
   int lanes = 1;
-  if (size_t x = text.find('x'); x != std::string_view::npos) {
+  const size_t from = text.starts_with(kComplex) ? kComplex.size() : 0;  // the name has an x
+  if (size_t x = text.find('x', from); x != std::string_view::npos) {
     std::string_view count = text.substr(x + 1);
     bool scalable = count.starts_with(kVscale);
     auto parsed = parse_number(scalable ? count.substr(kVscale.size()) : count);

@@ -13,6 +13,7 @@ enum class DTypeCode : uint8_t {
   kUInt,
   kFloat,
   kBFloat,
+  kComplex,
   kBool,
   kString,
   kHandle,
@@ -32,6 +33,9 @@ enum class DTypeCode : uint8_t {
 // Elements of 1, 2 and 4 bits are packed: eight, four or two in a byte, the first one in its low bits; the unused bits
 // of a tensor's last byte are 0. Elements of 6 bits take a byte.
 //
+// Complex numbers of 64 and 128 bits are two floats of half as many, the real part first. They are only moved: nothing
+// computes with them, and kernels hold them as integers of as many bits.
+//
 // Lanes of kScalable and above count multiples of the machine's vector length (vscale). A handle of 0 bits is void: the
 // type of a call without a value.
 struct DType {
@@ -47,6 +51,7 @@ struct DType {
   bool is_integral() const { return is_int() || is_uint(); }  // without bool
   bool is_float() const { return code == DTypeCode::kFloat || code == DTypeCode::kBFloat || is_small_float(); }
   bool is_small_float() const { return code > DTypeCode::kHandle; }
+  bool is_complex() const { return code == DTypeCode::kComplex; }
   bool is_bool() const { return code == DTypeCode::kBool; }
   bool is_string() const { return code == DTypeCode::kString; }
   bool is_handle() const { return code == DTypeCode::kHandle; }
@@ -58,6 +63,8 @@ struct DType {
     return {code, bits, static_cast<uint16_t>(count < 0 ? kScalable - count : count)};
   }
   DType element() const { return with_lanes(1); }
+  // Returns the dtype of the real and of the imaginary part of a complex number.
+  DType part() const { return float_(bits / 2); }
   // Returns the bytes of one element in memory; bool takes one byte, a packed element by itself, too, and a string
   // its offset (vm/tensor.h).
   int64_t bytes() const { return (bits * lanes + 7) / 8; }
@@ -71,6 +78,7 @@ struct DType {
   static constexpr DType uint(int bits) { return {DTypeCode::kUInt, static_cast<uint8_t>(bits), 1}; }
   static constexpr DType float_(int bits) { return {DTypeCode::kFloat, static_cast<uint8_t>(bits), 1}; }
   static constexpr DType bfloat16() { return {DTypeCode::kBFloat, 16, 1}; }
+  static constexpr DType complex(int bits) { return {DTypeCode::kComplex, static_cast<uint8_t>(bits), 1}; }
   static constexpr DType bool_() { return {DTypeCode::kBool, 8, 1}; }
   static constexpr DType string() { return {DTypeCode::kString, 64, 1}; }
   static constexpr DType handle() { return {DTypeCode::kHandle, 64, 1}; }

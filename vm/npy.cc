@@ -25,7 +25,9 @@ constexpr size_t kMaxRank = 64;
 
 // The first letters of numpy's names of dtypes, which end in the bytes: "f4" is float32.
 constexpr std::pair<char, DTypeCode> kLetters[] = {
-    {'b', DTypeCode::kBool}, {'i', DTypeCode::kInt}, {'u', DTypeCode::kUInt}, {'f', DTypeCode::kFloat}};
+    {'b', DTypeCode::kBool},  {'i', DTypeCode::kInt},     {'u', DTypeCode::kUInt},
+    {'f', DTypeCode::kFloat}, {'c', DTypeCode::kComplex},
+};
 
 struct Header {
   std::optional<std::string> descr;
@@ -148,20 +150,21 @@ Tensor to_bytes(const Tensor& tensor) {
 DType dtype_of(const std::string& path, std::string_view descr, std::optional<DType> expected) {
   if (descr.ends_with("V1") && (!expected || is_stored_as_bytes(*expected)))
     return expected && expected->is_int() ? DType::int_(8) : DType::uint(8);
-  int bytes = descr.size() == 3 ? descr[2] - '0' : 0;
+  const int64_t bytes = whole_number(descr.substr(std::min<size_t>(descr.size(), 2))).value_or(0);
   bool is_ordered =
       bytes > 0 && (descr[0] == '<' || descr[0] == '=' || descr[0] == '>' || (bytes == 1 && descr[0] == '|'));
   for (auto [letter, code] : kLetters) {
     DType dtype{code, static_cast<uint8_t>(8 * bytes)};
-    if (is_ordered && bytes <= 8 && descr[1] == letter && parse_dtype(to_string(dtype)) == dtype) return dtype;
+    if (is_ordered && bytes <= 16 && descr[1] == letter && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
   throw_runtime_error(
-      "{}: dtype '{}' is not supported, expected bool, an integer, a float or text in little-endian order", path,
-      descr);
+      "{}: dtype '{}' is not supported, expected bool, an integer, a float, a complex number or text in little-endian "
+      "order",
+      path, descr);
 }
 
 // Puts the low byte of each element first.
-void reverse_bytes(Tensor& tensor) {
+void reverse_bytes(const Tensor& tensor) {
   const int64_t width = tensor.dtype().bytes();
   auto* data = static_cast<char*>(tensor.raw());
   for (int64_t i = 0; i < tensor.size(); ++i) std::reverse(data + i * width, data + (i + 1) * width);
@@ -321,7 +324,7 @@ Tensor read_npy_bytes(std::string_view content, const std::string& path, std::op
   Tensor tensor = Tensor::copy_of(*header.shape, dtype, data.data());
   if (header.descr->starts_with('>') && dtype.bytes() > 1) {
     note("numbers with the high byte first are converted");
-    reverse_bytes(tensor);
+    reverse_bytes(parts_of(tensor));
   }
   if (is_fortran) tensor = in_c_order(tensor);
   bool is_bytes = expected && is_stored_as_bytes(*expected) && dtype.is_integral() && dtype.bits == 8;

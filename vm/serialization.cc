@@ -248,6 +248,7 @@ constexpr int64_t kProgramVersion = [] {
   FormatHash archive;
   archive.integer(static_cast<int64_t>(hash_instructions(kInstructions)));
   archive.integer(kVersionOfRest);
+  archive.integer(static_cast<int64_t>(DTypeCode::kFloat4E2M1FN));  // the last: a code before it renumbers others
   transfer_code(archive, one);
   return static_cast<int64_t>(archive.hash.value());
 }();

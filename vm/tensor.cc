@@ -169,7 +169,7 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   auto integer_at = [&]<class T>(std::type_identity<T> type) {
     return dtype.is_int() ? at(type) : at(std::type_identity<std::make_unsigned_t<T>>());
   };
-  bool is_integer = (!dtype.is_float() || is_narrow_float(dtype)) && !dtype.is_string();
+  bool is_integer = (!dtype.is_float() || is_narrow_float(dtype)) && !dtype.is_string() && !dtype.is_complex();
   if (is_integer && bits == 8) return integer_at(std::type_identity<int8_t>());
   if (is_integer && bits == 16) return integer_at(std::type_identity<int16_t>());
   if (is_integer && bits == 32) return integer_at(std::type_identity<int32_t>());
@@ -243,6 +243,7 @@ constexpr std::pair<DTypeCode, DLDataTypeCode> kDLCodes[] = {{DTypeCode::kInt, k
                                                              {DTypeCode::kUInt, kDLUInt},
                                                              {DTypeCode::kFloat, kDLFloat},
                                                              {DTypeCode::kBFloat, kDLBfloat},
+                                                             {DTypeCode::kComplex, kDLComplex},
                                                              {DTypeCode::kBool, kDLBool},
                                                              {DTypeCode::kHandle, kDLOpaqueHandle},
                                                              {DTypeCode::kFloat8E3M4, kDLFloat8_e3m4},
@@ -346,6 +347,13 @@ std::vector<int64_t> indices_of(int64_t position, std::span<const int64_t> shape
   std::vector<int64_t> indices(shape.size());
   for (size_t d = shape.size(); d-- > 0; position /= shape[d]) indices[d] = position % shape[d];
   return indices;
+}
+
+[[gnu::cold]] Tensor parts_of(const Tensor& tensor) {
+  if (!tensor.dtype().is_complex()) return tensor;
+  std::vector<int64_t> shape = tensor.shape();
+  shape.push_back(2);
+  return Tensor::view(std::move(shape), tensor.dtype().part(), tensor.raw(), tensor.owner());
 }
 
 [[gnu::cold]] std::string describe(const Tensor& tensor) {

@@ -111,6 +111,9 @@ bool has_sound_strings(const Tensor& tensor, int64_t bytes);
 bool same_contents(const Tensor& a, const Tensor& b);
 // Returns the indices of an element that has this position in row-major order.
 std::vector<int64_t> indices_of(int64_t position, std::span<const int64_t> shape);
+// Returns the view of a tensor of complex numbers that has their real and imaginary parts as a last dim of 2, and any
+// other tensor as it is.
+Tensor parts_of(const Tensor& tensor);
 // Returns "float32[2, 3]".
 std::string describe(const Tensor& tensor);
 
