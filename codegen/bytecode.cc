@@ -117,8 +117,8 @@ class FunctionLowering {
                          "'{}' is a tensor of {}; give its lanes a dim, and the tensor program a view of {}", var->name,
                          to_string(*tensor->dtype), to_string(*tensor->dtype));
       const PrimType* prim = node.as<PrimType>();
-      if (prim && (prim->dtype.is_handle() || prim->dtype.lanes > 1))
-        fail_unsupported(var.span(), "'{}' is a scalar of {}; only numbers are supported", var->name,
+      if (prim && (prim->dtype.is_handle() || prim->dtype.is_complex() || prim->dtype.lanes > 1))
+        fail_unsupported(var.span(), "'{}' is a scalar of {}; only real numbers are supported", var->name,
                          to_string(prim->dtype));
       return !node.is<FuncType>();
     });

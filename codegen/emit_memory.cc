@@ -14,7 +14,8 @@
 namespace relaxc::codegen {
 
 static llvm::Align element_alignment(DType dtype) {
-  return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
+  constexpr int64_t kMost = 8;  // of a host's tensors (Tensor::view)
+  return llvm::Align(static_cast<uint64_t>(std::clamp<int64_t>(dtype.element().bytes(), 1, kMost)));
 }
 
 // ---- Allocation

@@ -124,6 +124,11 @@ Value ValueEmitter::int_constant(int64_t value, DType dtype) const {
 }
 Value ValueEmitter::float_constant(double value, DType dtype) const {
   if (is_narrow_float(dtype)) return llvm::ConstantInt::get(type(dtype), float_bits(value, dtype));
+  if (dtype.is_complex()) {  // the real part is in the low half
+    const llvm::APFloat real =
+        dtype.part() == kFloat32 ? llvm::APFloat(static_cast<float>(value)) : llvm::APFloat(value);
+    return llvm::ConstantInt::get(type(dtype), real.bitcastToAPInt().zext(dtype.bits));
+  }
   return llvm::ConstantFP::get(type(dtype), value);
 }
 Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat(element_count(lanes), scalar); }

@@ -381,7 +381,7 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   KernelState kernel{module, target, symbol, noalias, contracts, 0, {}};
   for (const VarRef& var : scalars) {
     DType dtype = dtype_of(var);
-    if (dtype.lanes != 1 || dtype.is_handle())
+    if (dtype.lanes != 1 || dtype.is_handle() || dtype.is_complex())
       fail_unsupported(var.span(), "{}: scalar parameter '{}' is {}; only numbers are passed", symbol, var->name,
                        to_string(dtype));
   }

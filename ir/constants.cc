@@ -12,7 +12,8 @@ bool is_one_element(const Type& tensor) {
 }
 std::optional<double> constant_element(const Expr& tensor) {
   const Constant* constant = tensor.as<Constant>();
-  return constant && constant->data.size() == 1 ? std::optional(constant->data.as_double(0)) : std::nullopt;
+  const bool is_real = constant && constant->data.size() == 1 && !constant->data.dtype().is_complex();
+  return is_real ? std::optional(constant->data.as_double(0)) : std::nullopt;
 }
 bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b) {
   if (!a || !b) return !a && !b;
@@ -23,7 +24,9 @@ bool are_same(const std::optional<Expr>& a, const std::optional<Expr>& b) {
 }
 Expr scalar_constant(double value, DType dtype, const Span& span) {
   Tensor tensor = Tensor::empty({}, dtype);
-  tensor.set_double(0, value);
+  const Tensor parts = parts_of(tensor);
+  parts.set_double(0, value);
+  if (dtype.is_complex()) parts.set_double(1, 0);
   return constant(std::move(tensor), span);
 }
 

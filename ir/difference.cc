@@ -116,6 +116,7 @@ std::string InWords::operator()(BinaryOp op) const { return info(op).symbol ? in
 std::string both(const Tensor& left, const Tensor& right) {
   std::string a = describe(left), b = describe(right);
   if (a != b) return fmt::format("{} and {}", a, b);
+  if (left.dtype().is_complex()) return both(parts_of(left), parts_of(right));
   for (int64_t i = 0; i < left.size(); ++i) {
     double x = left.as_double(i), y = right.as_double(i);
     if (std::memcmp(&x, &y, sizeof x) != 0) return fmt::format("{}, element {}: {} and {}", a, i, x, y);

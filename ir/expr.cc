@@ -17,6 +17,14 @@ constexpr BinaryOpInfo kBinaryOps[] = {
 #undef RELAXC_ROW
 };
 
+// Scalars of complex dtypes are loaded, stored and chosen between; reading text or a row of an operator may ask for
+// more.
+void require_computable(DType dtype, std::string_view operation, const Span& span) {
+  if (dtype.is_complex())
+    fail_unsupported(span, "{} of {}: complex numbers are only moved; compute with their parts, which are {}",
+                     operation, to_string(dtype), to_string(dtype.part()));
+}
+
 // Converts scalable lanes from DType's encoding to that of Ramp and Broadcast.
 int64_t signed_lanes(int64_t lanes) { return lanes >= DType::kScalable ? DType::kScalable - lanes : lanes; }
 
@@ -66,15 +74,15 @@ Expr int_imm(int64_t value, DType dtype, const Span& span) {
   return make(IntImm{wrap_int(value, dtype)}, prim_type(dtype), span);
 }
 Expr float_imm(double value, DType dtype, const Span& span) {
-  RELAXC_CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
-  return make(FloatImm{rounded_to(value, dtype)}, prim_type(dtype), span);
+  RELAXC_CHECK(dtype.lanes == 1 && (dtype.is_float() || dtype.is_complex()), "float constant of {}", to_string(dtype));
+  return make(FloatImm{rounded_to(value, dtype.is_complex() ? dtype.part() : dtype)}, prim_type(dtype), span);
 }
 Expr bool_imm(bool value, const Span& span) { return int_imm(value, kBool, span); }
 Expr string_imm(std::string value, const Span& span) { return make(StringImm{std::move(value)}, object_type(), span); }
 
 Expr scalar_imm(double value, DType dtype) {
-  Expr scalar =
-      dtype.is_float() ? float_imm(value, dtype.element()) : int_imm(static_cast<int64_t>(value), dtype.element());
+  const bool is_real = dtype.is_float() || dtype.is_complex();
+  Expr scalar = is_real ? float_imm(value, dtype.element()) : int_imm(static_cast<int64_t>(value), dtype.element());
   return dtype.lanes == 1 ? scalar : broadcast(scalar, dtype.lanes);
 }
 
@@ -95,6 +103,7 @@ Expr binary(BinaryOp op, Expr a, Expr b, const Span& span) {
   DType dtype = dtype_of(a);
   RELAXC_CHECK(dtype == dtype_of(b), "{} of {} and {}: {} and {}", info(op).name, to_string(dtype),
                to_string(dtype_of(b)), debug_print(a), debug_print(b));
+  require_computable(dtype, info(op).name, span);
   bool is_logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
   RELAXC_CHECK(!is_logic || dtype.is_bool(), "{} of {}", info(op).name, to_string(dtype));
   Type type = info(op).compares ? prim_type(kBool.with_lanes(dtype.lanes)) : a.type();
@@ -108,6 +117,7 @@ Expr cast_to(Expr value, DType dtype, const Span& span) {
   DType from = dtype_of(value);
   RELAXC_CHECK(from.lanes == dtype.lanes, "cast of {} to {}", to_string(from), to_string(dtype));
   if (from == dtype) return value;
+  require_computable(from.is_complex() ? from : dtype, "a conversion", span);
   if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool()))
     return int_imm(dtype.is_bool() ? imm->value != 0 : imm->value, dtype, span);
   return make(Cast{std::move(value)}, prim_type(dtype), span);

@@ -306,6 +306,19 @@ static const OpRow* find_op_of_builtin(const Expr& callee, const OpTable& ops) {
   return builtin && builtin->pure ? ops.find("relax." + external->symbol.substr(kPrefix.size())) : nullptr;
 }
 
+// Throws an error where the type, or that of an item of it, has complex elements, with which the operator computes.
+static void refuse_complex(const OpCall& op, const Type& whole, std::string_view role) {
+  map_items(whole, [&](const Type& type) {
+    const std::optional<DType> dtype = type.is<TensorType>() ? tensor_dtype(type) : std::nullopt;
+    if (dtype && dtype->is_complex())
+      op.unsupported(
+          "{} is of {}, and the operator computes; complex numbers are only moved: compute with their real "
+          "and imaginary parts, a last dim of 2 of {}",
+          role, to_string(*dtype), to_string(dtype->part()));
+    return type;
+  });
+}
+
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks) {
   if (const OpRef* ref = call.callee.as<OpRef>()) {
     const OpRow* row = ops.find(ref->name);
@@ -315,7 +328,10 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     // Distributed results take their placement from the annotation, except where the operator defines it.
     bool distributed = std::ranges::any_of(call.args, [](const Expr& arg) { return arg.type().is<DTensorType>(); });
     if (distributed) return ops::is_distributed_op(ref->name) ? row->infer(op) : object_type();
+    for (size_t i = 0; !row->moves && i < call.args.size(); ++i)
+      refuse_complex(op, call.args[i].type(), fmt::format("argument {}", i));
     Type type = infer_result(op, *row);
+    if (!row->moves) refuse_complex(op, type, "the result");
     std::string vdevice = call.type_args.empty() ? common_vdevice(call) : "";
     return vdevice.empty() ? type : on_vdevice(type, vdevice);
   }

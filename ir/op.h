@@ -148,6 +148,8 @@ struct OpRow {
   std::vector<OpAttr> attrs = {};  // in the order they print; op_attrs<T>() derives it from the attribute struct
   OpPattern pattern = OpPattern::kOpaque;
   bool pure = true;
+  // It moves elements and computes nothing with them, so that they may be complex numbers, which others refuse.
+  bool moves = false;
   // The result has argument 0's elements in their order, in its memory.
   bool view = false;
   // Returns the call's type. Throws a CompileError for operands that do not fit; requirements on dims go through

@@ -56,6 +56,11 @@ std::vector<OpRow> with_reason(const char* why_runtime, std::vector<OpRow> rows)
   return rows;
 }
 
+OpRow moving(OpRow row) {
+  row.moves = true;
+  return row;
+}
+
 Expr load_broadcast(const Buffer& buffer, Axes axes) {
   const std::vector<Expr>& shape = buffer_type(buffer).shape;
   std::vector<Expr> indices;

@@ -22,6 +22,8 @@ Expr call_builtin(const std::string& name, std::vector<Expr> args, const Type& t
 OpRow runtime_row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
                   std::vector<OpAttr> attrs = {}, std::vector<Expr> (*arguments)(const OpCall&) = nullptr);
 std::vector<OpRow> with_reason(const char* why_runtime, std::vector<OpRow> rows);
+// Returns the row of an operator that only moves elements.
+OpRow moving(OpRow row);
 Expr call_impure_builtin(const std::string& name, std::vector<Expr> args);
 // Returns the element of `buffer` that is read for the element `axes` of the broadcast result.
 Expr load_broadcast(const Buffer& buffer, Axes axes);

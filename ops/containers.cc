@@ -182,6 +182,7 @@ std::vector<OpRow> containers_ops() {
                   {{"keys", "vector of integers or strings"}, {"values", "a row for each map"}}, infer_map_rows),
       runtime_row("map.values", "the values, a row for each key", {map}, infer_values),
   };
+  for (OpRow& row : rows) row.moves = true;
   return with_reason(
       "a tensor program has a fixed number of tensors, and the run decides how many a sequence, an optional or a map "
       "has",

@@ -38,6 +38,7 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
        .doc = doc,
        .inputs = {{"shape", "the dims"}},
        .attrs = op_attrs<FillAttrs>(),
+       .moves = true,
        .infer = infer_filled,
        .reference = [=](const ReferenceCall& c) { return filled(c.dims(0), *c.attrs<FillAttrs>().dtype, value); }},
       [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); }, OpPattern::kInjective,
@@ -54,6 +55,7 @@ OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& mo
                      .doc = doc,
                      .inputs = std::move(inputs),
                      .attrs = op_attrs<DTypeAttrs>(),
+                     .moves = true,
                      .infer = infer_like,
                      .infer_partial = infer_stated_dtype_same_rank},
                     element, OpPattern::kInjective, "T_like");
@@ -187,6 +189,7 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
                      .doc = doc,
                      .inputs = {{"x", "the tensor"},
                                 {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
+                     .moves = true,
                      .infer = infer_triangle,
                      .complete = complete_diagonal},
                     element, OpPattern::kInjective, "T_trilu");
@@ -256,6 +259,7 @@ std::vector<OpRow> create_ops() {
                   .doc = "every element is fill_value",
                   .inputs = {{"shape", "the dims"}, {"fill_value", "scalar tensor"}},
                   .attrs = op_attrs<DTypeAttrs>(),
+                  .moves = true,
                   .infer = infer_full,
                   .infer_partial = infer_stated_dtype},
                  full_element),

@@ -327,10 +327,10 @@ std::vector<OpRow> elementwise_ops() {
       with_formula(elementwise("ewise_fma", "", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "summand"}},
                                kNumbers, [](const std::vector<Expr>& x) { return x[0] * x[1] + x[2]; }),
                    [](Values x) { return x[0] * x[1] + x[2]; }),
-      elementwise(
+      moving(elementwise(
           "where", "", "x1 where the condition holds, else x2",
           {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, kAnyDType,
-          [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1),
+          [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1)),
       by_element({.name = "relax.nn.prelu",
                   .doc = "x above 0, alpha * x below",
                   .inputs = {{"data", "the tensor"},
@@ -356,6 +356,7 @@ std::vector<OpRow> elementwise_ops() {
                   .doc = "the bits of the elements as those of another dtype of this size",
                   .inputs = {{"x", "the tensor"}},
                   .attrs = op_attrs<DTypeAttrs>(),
+                  .moves = true,
                   .infer = infer_bitcast,
                   .infer_partial = infer_stated_dtype_same_rank,
                   .layouts = same_layout},

@@ -201,6 +201,9 @@ PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<
 void check_updates(const OpCall& op, const std::string& reduction) {
   if (op.dtype(0) != op.dtype(2))
     op.fail("data and updates have dtypes {} and {}", to_string(op.dtype(0)), to_string(op.dtype(2)));
+  const bool computes = reduction != "update" && reduction != "none";
+  if (computes && op.dtype(0).is_complex())
+    op.unsupported("reduction '{}' of {}; complex numbers are only moved", reduction, to_string(op.dtype(0)));
   reduced(op, reduction, zero(op.dtype(0)), zero(op.dtype(0)));
 }
 Type infer_scatter_elements(const OpCall& op) {
@@ -383,6 +386,7 @@ std::vector<OpRow> index_ops() {
                   .doc = "slices of an axis (of the flattened tensor without one) at the indices",
                   .inputs = {{"x", "the tensor"}, indices},
                   .attrs = with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
+                  .moves = true,
                   .infer = infer_take,
                   .indexed = indexed_by_take},
                  take_element),
@@ -390,6 +394,7 @@ std::vector<OpRow> index_ops() {
                   .doc = "out[i, j] = data[indices[i, j], j], for axis 0",
                   .inputs = {data, indices},
                   .attrs = op_attrs<AxisAttrs>(),
+                  .moves = true,
                   .infer = infer_gather_elements,
                   .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<AxisAttrs>().axis, true); }},
                  gather_elements_element),
@@ -398,6 +403,7 @@ std::vector<OpRow> index_ops() {
            .doc = "slices at the index tuples along the last axis of indices",
            .inputs = {data, indices},
            .attrs = op_attrs<GatherNdAttrs>(),
+           .moves = true,
            .infer = infer_gather_nd,
            .indexed = [](const OpCall& op) { return indexed_axes(op, op.attrs<GatherNdAttrs>().batch_dims, true); }},
           gather_nd_element),
@@ -412,6 +418,7 @@ std::vector<OpRow> index_ops() {
        .doc = "data with data[indices[i, j], j] = updates[i, j], for axis 0",
        .inputs = {data, indices, updates},
        .attrs = with_choices(op_attrs<ScatterElementsAttrs>(), "reduction", reductions),
+       .moves = true,
        .infer = infer_scatter_elements,
        .legalize = lower_scatter_elements,
        .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<ScatterElementsAttrs>().axis, false); }},
@@ -419,6 +426,7 @@ std::vector<OpRow> index_ops() {
        .doc = "data with slices replaced at the index tuples along the last axis of indices",
        .inputs = {data, indices, updates},
        .attrs = with_choices(op_attrs<ScatterNdAttrs>(), "reduction", reductions),
+       .moves = true,
        .infer = infer_scatter_nd,
        .legalize = lower_scatter_nd,
        .indexed = [](const OpCall& op) { return indexed_axes(op, 0, false); }},
@@ -439,6 +447,7 @@ std::vector<OpRow> index_ops() {
                              {"off_value", "tensor of rank 0"},
                              {"depth", "int64 scalar"}},
                   .attrs = op_attrs<LastAxisAttrs>(),
+                  .moves = true,
                   .infer = infer_one_hot,
                   .infer_partial = [](const OpCall& op) { return infer_unranked(tensor_dtype(op.arg(1).type())); }},
                  one_hot_element),
@@ -446,17 +455,20 @@ std::vector<OpRow> index_ops() {
                   .doc = "the first length elements of the time axis reversed, for each batch element",
                   .inputs = {data, {"lengths", "an integer per batch element"}},
                   .attrs = op_attrs<ReverseSequenceAttrs>(),
+                  .moves = true,
                   .infer = infer_reverse_sequence},
                  reverse_sequence_element),
       {.name = "relax.index_tensor",
        .doc = "elements at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}},
+       .moves = true,
        .infer = infer_index_tensor,
        .decompose = decompose_index_tensor},
       {.name = "relax.index_put",
        .doc = "data with values at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}, {"values", "broadcast to the positions"}},
        .attrs = op_attrs<IndexPutAttrs>(),
+       .moves = true,
        .infer = infer_index_put,
        .decompose = decompose_index_put,
        .complete = complete_index_put},

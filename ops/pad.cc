@@ -102,6 +102,7 @@ std::vector<OpRow> pad_ops() {
                   .doc = "the tensor with elements added around it (or cut off where pads are negative)",
                   .inputs = {{"data", "the tensor"}},
                   .attrs = pad,
+                  .moves = true,
                   .infer = infer_pad,
                   .layouts = layout_of_pad,
                   .reference = padded},
@@ -112,6 +113,7 @@ std::vector<OpRow> pad_ops() {
                              {"width", "shape: before and after of each axis in turn"},
                              {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
                   .attrs = pad,
+                  .moves = true,
                   .infer = infer_pad},
                  pad_element),
   };

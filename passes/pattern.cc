@@ -209,6 +209,8 @@ class PatternMatcher {
              refuse(depth, "{} is {}, expected {}", title(node), *scalar, *node.number);
     if (!constant) return refuse(depth, "{} is not constant", title(node));
     if (!node.number) return true;
+    if (constant->data.dtype().is_complex())
+      return refuse(depth, "{} is complex, expected {}", title(node), *node.number);
     for (int64_t i = 0; i < constant->data.size(); ++i) {
       double element = constant->data.as_double(i);
       if (element != *node.number && element != static_cast<double>(static_cast<float>(*node.number)))

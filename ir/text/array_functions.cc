@@ -11,7 +11,8 @@ namespace relaxc::text {
 
 Array filled(const std::vector<int64_t>& shape, DType dtype, const std::function<double(int64_t)>& value) {
   std::optional<int64_t> count = element_count(shape);
-  if (!count || *count > kMostArrayElements || dtype.is_handle() || dtype.lanes != 1) return std::nullopt;
+  const bool is_number = !dtype.is_handle() && !dtype.is_complex() && dtype.lanes == 1;
+  if (!count || *count > kMostArrayElements || !is_number) return std::nullopt;
   Tensor result = Tensor::empty(shape, dtype);
   for (int64_t i = 0; i < *count; ++i)
     dtype.is_float() ? result.set_double(i, value(i)) : result.set_int(i, static_cast<int64_t>(value(i)));

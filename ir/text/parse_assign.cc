@@ -275,8 +275,10 @@ void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<V
                  to_string(got), destination->name, to_string(wanted))
         .notes.push_back(fmt::format("say so: T.Cast(\"{}\", ...)", to_string(wanted)));
   if (got != wanted && (got.lanes != wanted.lanes || !is_number(got) || !is_number(wanted))) {
-    report(value_at, "{} stored to '{}', which holds {}", to_string(got), destination->name, to_string(wanted))
-        .notes.push_back(fmt::format("convert it: T.Cast(\"{}\", ...)", to_string(wanted)));
+    Diagnostic& refusal =
+        report(value_at, "{} stored to '{}', which holds {}", to_string(got), destination->name, to_string(wanted));
+    if (!got.is_complex() && !wanted.is_complex())
+      refusal.notes.push_back(fmt::format("convert it: T.Cast(\"{}\", ...)", to_string(wanted)));
     throw Failed();
   }
   payload.value = cast_to(payload.value, wanted, span(value_at));

@@ -123,8 +123,10 @@ Value Parser::constant(const Syntax& at) {
     std::vector<int64_t> shape = read_each(items(*stated_shape), &Parser::constant_int);
     return {relaxc::constant(hex_tensor(value, shape, *wanted), span(at))};
   }
-  if (std::optional<Tensor> array = python_array(value))
+  if (std::optional<Tensor> array = python_array(value)) {
+    if (wanted && wanted->is_complex()) fail(value, "complex numbers are written as a list: [complex(1.0, -2.0)]");
     return {relaxc::constant(wanted ? converted(*array, *wanted) : *array, span(at))};
+  }
   std::vector<int64_t> shape;
   std::vector<AttrValue> elements = elements_of(value, shape);
   if (stated_shape) shape = read_each(items(*stated_shape), &Parser::constant_int);
@@ -158,10 +160,17 @@ std::vector<AttrValue> Parser::elements_of(const Syntax& at, std::vector<int64_t
     shape.push_back(std::ssize(list->children));
     if (list->children.empty()) break;
   }
+  // Reads complex(1.0, -2.0), whatever that name means elsewhere, as a list of the two parts.
+  auto element = [&](const Syntax& part) -> AttrValue {
+    bool is_complex = is_call(part) && is_name(*part.children[0]) && part.children[0]->text == "complex";
+    if (!is_complex) return attr_value(part);
+    if (positional(part) != 2) fail(part, "expected complex(real part, imaginary part)");
+    return AttrList{attr_value(*part.children[1]), attr_value(*part.children[2])};
+  };
   std::vector<AttrValue> result;
   auto append = [&](auto& self, const Syntax& part, size_t depth) -> void {
     if (depth == shape.size() && is_list(part)) fail(part, "the lists are nested unevenly");
-    if (depth == shape.size()) return result.push_back(attr_value(part));
+    if (depth == shape.size()) return result.push_back(element(part));
     if (!is_list(part) || std::ssize(part.children) != shape[depth])
       fail(part, "the lists are nested unevenly: expected {} items", shape[depth]);
     for (const Syntax* item : part.children) self(self, *item, depth + 1);
@@ -180,6 +189,18 @@ Tensor Parser::tensor_of(const std::vector<AttrValue>& elements, const std::vect
       texts.push_back(*text);
     }
     return Tensor::strings(shape, texts);
+  }
+  if (dtype.is_complex()) {
+    std::vector<AttrValue> parts;
+    for (const AttrValue& element : elements) {
+      const AttrList* pair = element.as<AttrList>();
+      parts.push_back(pair ? pair->at(0) : element);
+      parts.push_back(pair ? pair->at(1) : AttrValue(0));
+    }
+    std::vector<int64_t> with_parts = shape;
+    with_parts.push_back(2);
+    const Tensor data = tensor_of(parts, with_parts, dtype.part(), at);
+    return Tensor::view(shape, dtype, data.raw(), data.owner());
   }
   Tensor data = Tensor::empty(shape, dtype);
   for (int64_t i = 0; const AttrValue& element : elements) {

@@ -83,7 +83,7 @@ Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
   if (whole && (element.is_integral() || element.is_bool())) {
     if (!fits(whole->value, element)) fail(at, "{} does not fit in {}", whole->value, to_string(element));
     result = int_imm(whole->value, element, place);
-  } else if ((whole || real) && element.is_float()) {
+  } else if ((whole || real) && (element.is_float() || element.is_complex())) {
     result = float_imm(whole ? static_cast<double>(whole->value) : value.exact.value_or(real->value), element, place);
   }
   if (!result) fail(at, "expected {}, got {}", to_string(dtype), to_string(dtype_of(value.expr)));
@@ -127,7 +127,7 @@ void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (a.literal != b.literal) {
     Value& literal = a.literal ? a : b;
     DType wanted = a.literal ? y : x;
-    bool is_fraction = literal.expr.is<FloatImm>() && !wanted.is_float();
+    bool is_fraction = literal.expr.is<FloatImm>() && !wanted.is_float() && !wanted.is_complex();
     if (!is_fraction) literal = {adapt(literal, wanted, at)};
     if (!is_fraction) return;
   }

@@ -18,7 +18,8 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (argument.kind == SyntaxKind::kString || callee_path(argument) == "float") {
     AttrValue value = attr_value(at);
     const double* number = value.as<double>();
-    if (!number || !wanted.is_float() || wanted.lanes != 1) fail(argument, "expected a number");
+    const bool takes_it = wanted.is_float() || wanted.is_complex();
+    if (!number || !takes_it || wanted.lanes != 1) fail(argument, "expected a number");
     return {float_imm(*number, wanted, span(at))};
   }
   // The only dtype that has numbers beyond int64.
@@ -28,7 +29,7 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   const IntImm* whole = value.literal ? value.expr.as<IntImm>() : nullptr;
   if (whole && wanted.is_bool()) return {int_imm(whole->value != 0, wanted.element(), span(at))};
   if (value.literal) {
-    if (value.expr.is<FloatImm>() && !wanted.is_float())
+    if (value.expr.is<FloatImm>() && !wanted.is_float() && !wanted.is_complex())
       fail(argument, "expected {}, got a fraction", to_string(wanted));
     Expr result = adapt(value, wanted, argument);
     if (const IntImm* imm = result.as<IntImm>()) return {int_imm(imm->value, wanted, span(at))};

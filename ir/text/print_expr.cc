@@ -54,13 +54,21 @@ std::string float_text(double value, DType dtype) {
   return text;
 }
 
+// Returns the text of a float in an expression of Python.
+std::string float_expression(double value, DType dtype) {
+  std::string text = float_text(value, dtype);
+  return text.starts_with('"') ? "float(" + text + ")" : text;
+}
+
 std::string element_text(const Tensor& data, int64_t i) {
   DType dtype = data.dtype();
   if (dtype.is_string()) return string_literal(std::string(data.string(i)));
   if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
   if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
-  std::string text = float_text(data.as_double(i), dtype);
-  return text.starts_with('"') ? "float(" + text + ")" : text;
+  if (!dtype.is_complex()) return float_expression(data.as_double(i), dtype);
+  const Tensor parts = parts_of(data);
+  auto part = [&](int64_t k) { return float_expression(parts.as_double(2 * i + k), parts.dtype()); };
+  return fmt::format("complex({}, {})", part(0), part(1));
 }
 
 std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
@@ -71,7 +79,8 @@ std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
 }
 
 // Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
-bool has_odd_nan(const Tensor& data) {
+bool has_odd_nan(const Tensor& tensor) {
+  const Tensor data = parts_of(tensor);
   DType dtype = data.dtype();
   if (!dtype.is_float() || dtype.is_packed()) return false;
   Tensor probe = Tensor::empty({1}, dtype);
@@ -353,7 +362,9 @@ std::string Printer::expr(const Expr& e, int level) {
   return match(
       e, [&](const IntImm& node) { return integer(node.value, dtype_of(e)); },
       [&](const FloatImm& node) {
-        return fmt::format("{}({})", scalar_type_name(dtype_of(e)), float_text(node.value, dtype_of(e)));
+        const DType dtype = dtype_of(e);
+        return fmt::format("{}({})", scalar_type_name(dtype),
+                           float_text(node.value, dtype.is_complex() ? dtype.part() : dtype));
       },
       [&](const StringImm& node) {
         return default_int_ == kInt64 ? fmt::format("R.str({})", string_literal(node.value))

@@ -45,6 +45,8 @@ constexpr std::pair<DType, std::string_view> kDTypes[] = {
     {DType::uint(4), "U4"},
     {DType::int_(2), "I2"},
     {DType::uint(2), "U2"},
+    {DType::complex(64), "C64"},
+    {DType::complex(128), "C128"},
 };
 
 // The description of a tensor in the header.

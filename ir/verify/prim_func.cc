@@ -125,6 +125,25 @@ class ProgramVerifier : ScopedVerifier {
       if (is_expr_kind(child.kind()) && !child.is<OpRef>()) expr(cast_handle<Expr>(child));
     });
     lanes(e);
+    no_complex(e);
+  }
+
+  // Complex numbers have no operations; calls of programs and functions pass real ones.
+  void no_complex(const Expr& e) {
+    constexpr OpName kMoves[] = {ops::kIfThenElse, ops::kReinterpret, ops::kShuffle,
+                                 ops::kAddressOf,  ops::kLikely,      ops::kStackMakeArray};
+    const bool moves = std::ranges::any_of(kMoves, [&](OpName op) { return op_name(e) == op; });
+    if (moves || !(e.is<Binary>() || e.is<Cast>() || e.is<Ramp>() || e.is<Call>())) return;
+    auto check = [&](const Expr& value) {
+      if (prim(value) && prim(value)->dtype.is_complex())
+        error(e.span() ? e.span() : place_, "{} of {}: complex numbers are only moved [T23]",
+              e.is<Call>() ? op_name(e) : kind_name(e.kind()), to_string(prim(value)->dtype));
+      return prim(value) && prim(value)->dtype.is_complex();
+    };
+    if (check(e)) return;
+    visit_children(e, [&](const NodeRef& child, Slot) {
+      if (is_expr_kind(child.kind()) && !child.is<OpRef>()) check(cast_handle<Expr>(child));
+    });
   }
 
   void arity(const Expr& e, const Call& call) {

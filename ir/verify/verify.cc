@@ -43,6 +43,7 @@
 //   T17 intrinsics get the number of arguments that they take
 //   T18 break and continue stand in a serial or while loop
 //   T19 a program calls programs of the module, with as many arguments as they take
+//   T23 complex numbers are loaded, stored and chosen between: they are no operand or result of other operations
 // Ranges (ir/verify/ranges.cc; asked for what users wrote only)
 //   T20 no axis provably leaves its domain in an iteration in which its block's predicate holds
 //   T21 no index is provably out of range; a warning

@@ -60,6 +60,14 @@ Word converted(Word value, DType from, DType to) {
   return rounded_to(from.is_uint() ? static_cast<double>(natural) : static_cast<double>(value.i), to);
 }
 
+// Returns the real number as a constant of the dtype, a float or a complex one.
+Word constant_word(double value, DType dtype) {
+  if (!dtype.is_complex()) return value;
+  char bytes[sizeof(Word)] = {};
+  write_element(bytes, dtype.part(), value);
+  return read_element(bytes, dtype);
+}
+
 // Evaluates one side of a select.
 Word side(const Code& value, Frame& frame, bool wanted) {
   Temporarily unused(frame.result_unused, frame.result_unused || !wanted);
@@ -78,7 +86,9 @@ CodePtr Compiler::expr(const Expr& whole) {
   };
   return match(
       whole, [](const IntImm& node) { return code([value = node.value](Frame&) { return value; }); },
-      [](const FloatImm& node) { return code([value = node.value](Frame&) { return value; }); },
+      [&](const FloatImm& node) {
+        return code([word = constant_word(node.value, dtype_of(whole))](Frame&) { return word; });
+      },
       [&](const Var&) {
         int at = slot(cast<Var>(whole), whole.span());
         if (dtype_of(whole).lanes > 1) return code([at](Frame& frame) { return frame.slots[at + frame.lane]; });

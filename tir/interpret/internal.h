@@ -16,10 +16,11 @@
 
 namespace relaxc::interpreter {
 
-// An integer or bool (sign- or zero-extended), or a float.
+// An integer or bool (sign- or zero-extended), a float, or the bytes of a complex number.
 union Word {
   int64_t i;
   double f;
+  std::array<uint64_t, 2> bits;
   Word() : i(0) {}
   Word(std::integral auto value) : i(static_cast<int64_t>(value)) {}
   Word(std::floating_point auto value) : f(value) {}

@@ -32,12 +32,22 @@ double decode(uint64_t bits, DType dtype) {
 
 // The machines that relaxc knows are little-endian.
 Word read_element(const char* at, DType dtype) {
+  if (dtype.is_complex()) {
+    Word number;
+    number.bits = {};
+    std::memcpy(number.bits.data(), at, static_cast<size_t>(dtype.element().bytes()));
+    return number;
+  }
   uint64_t bits = 0;
   std::memcpy(&bits, at, static_cast<size_t>(dtype.element().bytes()));
   return dtype.is_float() ? Word(decode(bits, dtype)) : Word(wrap_int(static_cast<int64_t>(bits), dtype));
 }
 
 void write_element(char* at, DType dtype, Word value) {
+  if (dtype.is_complex()) {
+    std::memcpy(at, value.bits.data(), static_cast<size_t>(dtype.element().bytes()));
+    return;
+  }
   uint64_t bits = dtype.is_float() ? encode(value.f, dtype) : static_cast<uint64_t>(value.i);
   std::memcpy(at, &bits, static_cast<size_t>(dtype.element().bytes()));
 }
