@@ -10,9 +10,12 @@
 
 namespace relaxc::tools {
 
-std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol) {
+std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol,
+                    double atol) {  // NOLINT: bounded
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape())
     return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
+  if (actual.dtype().is_complex())
+    return compare(name + " (real and imaginary parts)", parts_of(actual), parts_of(expected), rtol, atol);
   for (int64_t i = 0; actual.dtype().is_string() && i < actual.size(); ++i) {
     if (actual.string(i) != expected.string(i))
       return fmt::format("{}: element [{}] is '{}', expected '{}'", name, joined(indices_of(i, actual.shape())),
@@ -65,7 +68,8 @@ std::string compare_values(const std::string& name, const vm::Value& actual, con
   return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
 }
 
-double Closeness::allowed(const Tensor& expected) const {
+double Closeness::allowed(const Tensor& tensor) const {
+  const Tensor expected = parts_of(tensor);
   const DType dtype = expected.dtype();
   if (dtype.is_string() || dtype.is_bool()) return 0;
   constexpr int kByte = 8;
@@ -100,14 +104,16 @@ std::string compare_closely(const std::string& name, const vm::Value& actual, co
 double greatest_difference(const vm::Value& actual, const vm::Value& expected) {  // NOLINT: bounded
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto *x = actual.get_if<Tensor>(), *y = expected.get_if<Tensor>();
-  const bool are_numbers = x && y && x->dtype() == y->dtype() && x->shape() == y->shape() && !x->dtype().is_string();
   double greatest = 0;
-  for (int64_t i = 0; are_numbers && i < x->size(); ++i) {
-    const double a = x->as_double(i), b = y->as_double(i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    greatest = std::max(greatest, std::isnan(a - b) ? kInfinity : std::abs(a - b));
+  if (x && y && x->dtype() == y->dtype() && x->shape() == y->shape() && !x->dtype().is_string()) {
+    const Tensor numbers = parts_of(*x), others = parts_of(*y);
+    for (int64_t i = 0; i < numbers.size(); ++i) {
+      const double a = numbers.as_double(i), b = others.as_double(i);
+      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+      greatest = std::max(greatest, std::isnan(a - b) ? kInfinity : std::abs(a - b));
+    }
+    return greatest;
   }
-  if (are_numbers) return greatest;
   const auto *items = actual.get_if<vm::Sequence>(), *others = expected.get_if<vm::Sequence>();
   if (!items || !others || items->items.size() != others->items.size())
     return compare_values("", actual, expected, 0, 0).empty() ? 0 : kInfinity;
@@ -122,9 +128,10 @@ static std::optional<std::pair<std::vector<double>, std::vector<double>>> elemen
   if (actual.dtype() != expected.dtype() || actual.size() != expected.size() || actual.dtype().is_string())
     return std::nullopt;
   std::pair<std::vector<double>, std::vector<double>> elements;
-  for (int64_t i = 0; i < actual.size(); ++i) {
-    elements.first.push_back(actual.as_double(i));
-    elements.second.push_back(expected.as_double(i));
+  const Tensor numbers = parts_of(actual), others = parts_of(expected);
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    elements.first.push_back(numbers.as_double(i));
+    elements.second.push_back(others.as_double(i));
   }
   return elements;
 }

@@ -28,7 +28,8 @@ the section "Refused by name".
   the others are those that are named first in brackets. Families:
   `floats` are float16, bfloat16, float32, float64; `ints` int8, int16, int32, int64; `uints` the same unsigned;
   `small floats` float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn;
-  `small ints` int2, uint2, int4, uint4; `numbers` are all of these.
+  `small ints` int2, uint2, int4, uint4; `numbers` are all of these. `complex` are complex64 and complex128, whose
+  numbers operators move and do not compute with.
 - **lowered**: the operators of the graph that the example becomes. One without a mark is a tensor program: it is fused
   with its neighbours, vectorized and run in parallel. Marks: `composed`: written with other operators before it is
   lowered; `bytecode`: an instruction of the virtual machine, which computes no element; `runtime`: a function of the
@@ -70,6 +71,7 @@ Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explain
 struct Family {
   const char* name;
   std::vector<std::string> dtypes;
+  bool are_real = true;
 };
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = {
@@ -79,6 +81,7 @@ const std::vector<Family>& families() {
       {"small floats",
        {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"}},
       {"small ints", {"int2", "uint2", "int4", "uint4"}},
+      {"complex", {"complex64", "complex128"}, false},
   };
   return kFamilies;
 }
@@ -102,11 +105,12 @@ std::string text_of(const std::vector<DType>& dtypes) {
   auto has_all = [&](const Family& family) {
     return std::ranges::all_of(family.dtypes, [&](const std::string& name) { return left.contains(name); });
   };
-  const bool has_all_numbers = std::ranges::all_of(families(), has_all);
+  const bool has_all_numbers =
+      std::ranges::all_of(families(), [&](const Family& family) { return !family.are_real || has_all(family); });
   if (has_all_numbers) parts.emplace_back("numbers");
   for (const Family& family : families()) {
     const bool is_whole = has_all(family);
-    if (is_whole && !has_all_numbers) parts.emplace_back(family.name);
+    if (is_whole && !(family.are_real && has_all_numbers)) parts.emplace_back(family.name);
     for (const std::string& name : family.dtypes) {
       if (left.erase(name) != 0 && !is_whole) parts.push_back(name);
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdlib>
 
 #include "support/diagnostic.h"
@@ -230,7 +231,17 @@ bool is_picture(const std::string& path) {
 
 Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, std::vector<std::string>& notes) {
   const DType from = tensor.dtype();
-  if (from == dtype || from.is_string() || dtype.is_string()) return tensor;
+  auto note = [&] {
+    notes.push_back(fmt::format("input '{}': {} is converted to {}", input, to_string(from), to_string(dtype)));
+  };
+  if (from.is_complex() && dtype.is_complex() && from != dtype) {
+    std::vector<std::string> of_parts;
+    const Tensor parts = with_dtype(parts_of(tensor), dtype.part(), input, of_parts);
+    note();
+    return Tensor::view(tensor.shape(), dtype, parts.raw(), parts.owner());
+  }
+  const bool are_real = !(from.is_string() || dtype.is_string() || from.is_complex() || dtype.is_complex());
+  if (from == dtype || !are_real) return tensor;
   Tensor result = Tensor::empty(tensor.shape(), dtype);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (dtype.is_float()) {
@@ -247,7 +258,7 @@ Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, s
     if (!is_near || result.as_double(i) != number)
       fail({}, "input '{}': element {} is {}, which is not a value of {}", input, i, number, to_string(dtype));
   }
-  notes.push_back(fmt::format("input '{}': {} is converted to {}", input, to_string(from), to_string(dtype)));
+  note();
   return result;
 }
 
@@ -341,10 +352,11 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       if (dtype.is_string()) return random_strings(dims(), random_);
       Tensor tensor = Tensor::empty(dims(), dtype);
       if (dtype.is_int() && dtype.bits == 1) bit = std::uniform_int_distribution<int64_t>(-1, 0);
-      const bool is_of_bits = dtype.is_bool() || dtype.bits <= 2;  // which hold no more
-      for (int64_t i = 0; i < tensor.size(); ++i)
-        dtype.is_float() ? tensor.set_double(i, real(random_))
-                         : tensor.set_int(i, is_of_bits ? bit(random_) : integer(random_));
+const bool is_of_bits = dtype.is_bool() || dtype.bits <= 2;  // which hold no more
+      const Tensor numbers = parts_of(tensor);
+      for (int64_t i = 0; i < numbers.size(); ++i)
+        numbers.dtype().is_float() ? numbers.set_double(i, real(random_))
+                                   : numbers.set_int(i, is_of_bits ? bit(random_) : integer(random_));
       return tensor;
     }
     case vm::ValueKind::kShape:
@@ -368,11 +380,25 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
   }
 }
 
+// Reads "1.5-2j", "2j" or "1.5".
+static std::optional<std::complex<double>> as_complex(const std::string& text) {
+  char* end = nullptr;
+  const double first = std::strtod(text.c_str(), &end);
+  if (end == text.c_str()) return std::nullopt;
+  if (*end == '\0') return first;
+  if (end[0] == 'j' && end[1] == '\0') return std::complex<double>(0, first);
+  const char* second = end;
+  const double imaginary = std::strtod(second, &end);
+  const bool is_whole = (*second == '+' || *second == '-') && end != second && end[0] == 'j' && end[1] == '\0';
+  return is_whole ? std::optional(std::complex<double>(first, imaginary)) : std::nullopt;
+}
+
 Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo& info) const {
   std::vector<int64_t> shape;
   std::vector<const WrittenValue*> atoms;
   auto dtype = (given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype).value_or(kFloat32);
-  if (given.open == 0 && !dtype.is_string() && !as_number(given))
+  const bool is_element = dtype.is_string() || as_number(given) || (dtype.is_complex() && as_complex(given.text));
+  if (given.open == 0 && !is_element)
     fail({},
          "input '{}': expected a file (.npy{} or an image; .npz for all inputs) or elements such as [[1, 2], [3, 4]], "
          "got '{}'{}",
@@ -387,6 +413,13 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
   Tensor tensor = Tensor::empty(std::move(shape), dtype);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const WrittenValue& atom = *atoms[static_cast<size_t>(i)];
+    if (dtype.is_complex()) {
+      const auto number = as_complex(atom.text);
+      if (!number) fail({}, "input '{}': expected a complex number such as 1.5-2j, got '{}'", input_, atom.text);
+      parts_of(tensor).set_double(2 * i, number->real());
+      parts_of(tensor).set_double(2 * i + 1, number->imag());
+      continue;
+    }
     if (tensor.dtype().is_float()) {
       tensor.set_double(i, number(atom));
       continue;
@@ -400,16 +433,18 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
 }
 
 std::optional<int64_t> InputMaker::as_integer(const WrittenValue& given) const {
-  if (given.tensor)
-    return given.tensor->size() == 1 && !given.tensor->dtype().is_float() ? std::optional(given.tensor->as_int(0))
-                                                                          : std::nullopt;
+  if (given.tensor) {
+    const bool is_integer = !given.tensor->dtype().is_float() && !given.tensor->dtype().is_complex();
+    return given.tensor->size() == 1 && is_integer ? std::optional(given.tensor->as_int(0)) : std::nullopt;
+  }
   if (given.open != 0) return std::nullopt;
   if (given.text == "True" || given.text == "true") return 1;
   if (given.text == "False" || given.text == "false") return 0;
   return evaluate_dim(given.text, dims_.known());
 }
 std::optional<double> InputMaker::as_number(const WrittenValue& given) const {
-  if (given.tensor && given.tensor->size() == 1) return given.tensor->as_double(0);
+  if (given.tensor && given.tensor->size() == 1 && !given.tensor->dtype().is_complex())
+    return given.tensor->as_double(0);
   char* end = nullptr;
   double value = std::strtod(given.text.c_str(), &end);
   if (given.open == 0 && !given.text.empty() && *end == 0) return value;
@@ -459,7 +494,15 @@ std::optional<Tensor> as_tensor(const NamedValue& named) {
 
 constexpr int64_t kMostShown = 6;  // elements of a tensor, items of a sequence, entries of a map
 
-static std::string short_text(const Tensor& tensor, int64_t i) {
+// Returns "1.5-2j", where `text_of` gives the text of a part.
+template <class F>
+static std::string complex_text(const Tensor& tensor, int64_t i, F text_of) {
+  const Tensor parts = parts_of(tensor);
+  const std::string imaginary = text_of(parts, 2 * i + 1);
+  return fmt::format("{}{}{}j", text_of(parts, 2 * i), imaginary.starts_with('-') ? "" : "+", imaginary);
+}
+static std::string short_text(const Tensor& tensor, int64_t i) {  // NOLINT: bounded
+  if (tensor.dtype().is_complex()) return complex_text(tensor, i, short_text);
   if (tensor.dtype().is_string()) return fmt::format("'{}'", printable(std::string(tensor.string(i))));
   if (!tensor.dtype().is_float()) return fmt::format("{}", tensor.as_int(i));
   const double value = tensor.as_double(i);
@@ -479,7 +522,8 @@ static std::string some_elements(const Tensor& tensor, int64_t first, int64_t co
 static std::string summary_of_tensor(const Tensor& tensor) {
   std::string text = describe(tensor);
   if (tensor.size() == 0) return text + "  empty";
-  if (tensor.dtype().is_string()) return fmt::format("{}  {}", text, some_elements(tensor, 0, tensor.size()));
+  const bool has_order = !tensor.dtype().is_string() && !tensor.dtype().is_complex();
+  if (!has_order) return fmt::format("{}  {}", text, some_elements(tensor, 0, tensor.size()));
   double min = INFINITY, max = -INFINITY, sum = 0, count = 0;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     double value = tensor.as_double(i);
@@ -519,8 +563,9 @@ static std::string summary_of_value(const vm::Value& value, const std::string& i
   return text;
 }
 
-static std::string element_text(const Tensor& tensor, int64_t i) {
+static std::string element_text(const Tensor& tensor, int64_t i) {  // NOLINT: bounded
   DType dtype = tensor.dtype();
+  if (dtype.is_complex()) return complex_text(tensor, i, element_text);
   if (dtype.is_string()) return fmt::format("'{}'", printable(std::string(tensor.string(i)), std::string::npos));
   if (dtype.is_bool()) return tensor.as_int(i) ? "True" : "False";
   if (!dtype.is_float()) return fmt::format("{}", tensor.as_int(i));
@@ -539,7 +584,8 @@ std::string elements_text(const Tensor& tensor) { return elements_text(tensor, 0
 
 std::string largest_elements(const NamedValue& named, int64_t count, const std::vector<std::string>& labels) {
   const auto* tensor = named.value.get_if<Tensor>();
-  if (!tensor || tensor->shape().empty() || tensor->size() == 0 || tensor->dtype().is_string()) return "";
+  const bool has_order = tensor && !tensor->dtype().is_string() && !tensor->dtype().is_complex();
+  if (!has_order || tensor->shape().empty() || tensor->size() == 0) return "";
   const int64_t row_size = tensor->shape().back();
   std::string text;
   for (int64_t row = 0; row < tensor->size() / row_size; ++row) {

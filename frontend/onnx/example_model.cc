@@ -104,7 +104,9 @@ class ExampleModel {
     if (dtype.is_string()) return proto;
     Tensor data = Tensor::empty({proto.dims().begin(), proto.dims().end()}, dtype);
     if (data.bytes() > 0) std::memset(data.raw(), 0, static_cast<size_t>(data.bytes()));
-    for (size_t i = 0; i < values.size(); ++i) data.set_double(static_cast<int64_t>(i), std::stod(values[i]));
+    const Tensor numbers = parts_of(data);
+    const int64_t step = dtype.is_complex() ? 2 : 1;  // real numbers
+    for (size_t i = 0; i < values.size(); ++i) numbers.set_double(step * static_cast<int64_t>(i), std::stod(values[i]));
     proto.set_raw_data(data.raw(), static_cast<size_t>(data.bytes()));
     return proto;
   }

@@ -14,6 +14,7 @@
 #include "support/nearest.h"
 #include "support/printable.h"
 #include "support/temporarily.h"
+#include "vm/error.h"
 
 namespace relaxc::onnx_import {
 
@@ -120,6 +121,12 @@ Type type_of_declared(ModelContext& context, const onnx::TypeProto& declared, co
     if (known_rank(value) < 0 && value.is<TensorType>()) value = tensor_type({}, tensor_dtype(value));
     return map_type(key, value);
   }
+  if (declared.has_sparse_tensor_type())
+    fail_unsupported(
+        span,
+        "'{}' is a sparse tensor, and no operator of ONNX takes one; declare it as a dense tensor, and give "
+        "its zeros with its other values",
+        printable(name));
   if (!declared.has_tensor_type()) fail_unsupported(span, "'{}' is not of tensors", printable(name));
   const auto& tensor = declared.tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
@@ -462,7 +469,10 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
                     "its newest version is assumed");
     if (!poisoned) {
       check_operands(node, *row, inputs, span);
-      auto convert = [&] { return convert_node(node, *row, version, inputs, span); };
+      // Reading a constant may be an error of the run, such as that of a complex number as a real one.
+      auto convert = [&] {
+        return with_compile_errors(span, [&] { return convert_node(node, *row, version, inputs, span); });
+      };
       bind_outputs(node, guarded([&] { return to_string(span); }, convert), span);
     }
     warn_of(context_, node, *row, version, span);

@@ -64,6 +64,12 @@ Tensor from_packed(const Header& header, const google::protobuf::RepeatedField<i
 }
 Tensor decode_typed(const onnx::TensorProto& proto, const Header& header, const Span& span) {
   DType dtype = header.dtype;
+  if (dtype.is_complex()) {
+    Header parts{header.shape, dtype.part(), 2 * header.elements, header.bytes};
+    parts.shape.push_back(2);
+    const Tensor numbers = decode_typed(proto, parts, span);
+    return Tensor::view(header.shape, dtype, numbers.raw(), numbers.owner());
+  }
   if (dtype == kFloat32) return from_typed<float>(header, proto.float_data(), span);
   if (dtype == kFloat64) return from_typed<double>(header, proto.double_data(), span);
   if (dtype == kInt64) return from_typed<int64_t>(header, proto.int64_data(), span);
@@ -172,8 +178,9 @@ Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> 
   check_bools(tensor, span);
   return tensor;
 }
-// Returns the field that holds numbers of the dtype.
+// Returns the field that holds numbers of the dtype; complex ones are pairs of floats there.
 int field_of(DType dtype) {
+  if (dtype.is_complex()) return field_of(dtype.part());
   if (dtype == kFloat32) return onnx::TensorProto::kFloatDataFieldNumber;
   if (dtype == kFloat64) return onnx::TensorProto::kDoubleDataFieldNumber;
   if (dtype == kInt64) return onnx::TensorProto::kInt64DataFieldNumber;
@@ -187,7 +194,7 @@ Tensor large_tensor(const onnx::TensorProto& proto, const LargeData& data, const
   const bool is_raw = data.field == onnx::TensorProto::kRawDataFieldNumber;
   if (!is_raw && data.field != field_of(header.dtype))
     fail(span, "the data is not in the field for elements of {}", to_string(header.dtype));
-  if (is_raw || header.dtype == kFloat32 || header.dtype == kFloat64)
+  if (is_raw || header.dtype == kFloat32 || header.dtype == kFloat64 || header.dtype.is_complex())
     return shared_tensor(proto, data.bytes, owner, span);
   return tensor_of_varints(header.shape, header.dtype, data.bytes, owner, span);
 }
@@ -222,6 +229,8 @@ static constexpr std::pair<int, DType> kElementTypes[] = {{1, kFloat32},
                                                           {11, kFloat64},
                                                           {12, DType::uint(32)},
                                                           {13, DType::uint(64)},
+                                                          {14, DType::complex(64)},
+                                                          {15, DType::complex(128)},
                                                           {16, DType::bfloat16()},
                                                           {17, {DTypeCode::kFloat8E4M3FN, 8}},
                                                           {18, {DTypeCode::kFloat8E4M3FNUZ, 8}},
@@ -265,10 +274,6 @@ std::string name_of_function(const onnx::NodeProto& call) {
 
 DType dtype_of_element_type(int element_type, const Span& span) {
   if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
-  if (element_type == 14 || element_type == 15)
-    fail_unsupported(
-        span, "element type {}: relaxc has no complex numbers; operators such as DFT take them as a last dim of 2",
-        element_type == 14 ? "complex64" : "complex128");
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {

@@ -17,7 +17,7 @@ std::vector<std::string> field_values(const google::protobuf::Message& message, 
 std::string name_of_function(const onnx::FunctionProto& function);
 std::string name_of_function(const onnx::NodeProto& call);
 
-// Returns the dtype of an ONNX element type. Unsupported ones (complex) and unknown ones throw at the span.
+// Returns the dtype of an ONNX element type. Unknown ones throw at the span.
 DType dtype_of_element_type(int element_type, const Span& span);
 // Returns 0 when ONNX does not have the dtype.
 int element_type_of_dtype(DType dtype);

@@ -98,10 +98,11 @@ std::string print_tensor(const Tensor& tensor) {
   std::string text = describe(tensor);
   if (tensor.size() > kShownElements || tensor.size() == 0) return text;
   text += " =";
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    text += tensor.dtype().is_string()     ? fmt::format(" '{}'", tensor.string(i))
-            : tensor.dtype().is_integral() ? fmt::format(" {}", tensor.as_int(i))
-                                           : fmt::format(" {:.9g}", tensor.as_double(i));
+  const Tensor numbers = parts_of(tensor);
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    text += numbers.dtype().is_string()     ? fmt::format(" '{}'", numbers.string(i))
+            : numbers.dtype().is_integral() ? fmt::format(" {}", numbers.as_int(i))
+                                            : fmt::format(" {:.9g}", numbers.as_double(i));
   }
   return text;
 }
