@@ -1,4 +1,8 @@
 // Sparse tensors of a model are read with their zeros.
+#include <cstring>
+#include <map>
+
+#include "frontend/onnx/model_file.h"
 #include "tests/frontend/onnx_model.h"
 
 #include "tests/catch.h"
@@ -47,6 +51,43 @@ TEST_CASE("sparse tensors have flat positions or an index per dim", "[frontend]"
   model.node("Add", "x w", "y");
   model.output("y");
   CHECK(same_tensor(model.compile().run({kX})[0], kSum));
+}
+
+TEST_CASE("sparse tensors may be complex", "[frontend]") {
+  for (const DType dtype : {DType::complex(64), DType::complex(128)}) {
+    OnnxModel model(17);
+    model.input("x", dtype, "2,3");
+    onnx::SparseTensorProto& sparse = *model.proto().mutable_graph()->add_sparse_initializer();
+    fill(sparse, "w", {1, 5}, {2});
+    onnx::TensorProto& values = *sparse.mutable_values();
+    values.set_data_type(onnx_import::element_type_of_dtype(dtype));
+    values.clear_float_data();
+    for (const double part : {5.0, -1.0, 7.0, 0.5}) {
+      dtype == DType::complex(64) ? values.add_float_data(static_cast<float>(part)) : values.add_double_data(part);
+    }
+    set_int(model.node("Concat", "x w", "y"), "axis", 0);
+    model.output("y", dtype);
+    Tensor zeros = Tensor::empty({2, 3}, dtype);
+    std::memset(zeros.raw(), 0, static_cast<size_t>(zeros.bytes()));
+    const Tensor parts = parts_of(model.compile().run({zeros})[0]);
+    REQUIRE(parts.shape() == std::vector<int64_t>{4, 3, 2});
+    const std::map<int64_t, double> expected = {{14, 5}, {15, -1}, {22, 7}, {23, 0.5}};
+    for (int64_t i = 0; i < parts.size(); ++i) CHECK(parts.as_double(i) == (expected.contains(i) ? expected.at(i) : 0));
+    values.add_float_data(1);
+    values.add_double_data(1);
+    CHECK(model.error({zeros}).find("5 elements of data, expected 4") != std::string::npos);
+  }
+}
+
+TEST_CASE("a sparse tensor as an input of a graph says what to do", "[frontend]") {
+  OnnxModel model(17);
+  onnx::ValueInfoProto& input = *model.proto().mutable_graph()->add_input();
+  input.set_name("s");
+  input.mutable_type()->mutable_sparse_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  model.node("Identity", "s", "y");
+  model.output("y");
+  CHECK(model.error({kX}).find("'s' is a sparse tensor, and no operator of ONNX takes one; declare it as a dense") !=
+        std::string::npos);
 }
 
 TEST_CASE("sparse tensors that are not ones are refused", "[frontend]") {

@@ -134,8 +134,8 @@ std::string function_of(const std::string& body) {
 }
 
 vm::Value read_input(std::string_view text, const vm::ValueInfo& param) {
-  bool is_plain =
-      param.kind == vm::ValueKind::kTensor && param.dtype && !param.dtype->is_string() && !param.is_optional;
+  bool is_plain = param.kind == vm::ValueKind::kTensor && param.dtype && !param.dtype->is_string() &&
+                  !param.dtype->is_complex() && !param.is_optional;
   if (is_plain) return read_value(text, *param.dtype);
   return tools::InputMaker({}, 0).make({param}, {tools::parse_value(text)}).front();
 }

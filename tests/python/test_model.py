@@ -45,6 +45,21 @@ class Calls(unittest.TestCase):
             with self.assertRaises(TypeError):
                 whole.compile()(wrong)
 
+    def test_complex_numbers_are_moved(self):
+        for name in ("complex64", "complex128"):
+            turns = relaxc.Module.from_text(module(f'x: R.Tensor(("n", 2), "{name}")', f'R.Tensor((2, "n"), "{name}")',
+                                                   "R.permute_dims(x)")).compile()
+            x = np.array([[1 + 2j, -3j], [0.5, 1e-3 + 4j], [0, np.inf]], name)
+            self.check(turns(x), x.T)
+            self.check(turns(np.repeat(x, 2, axis=0)[::2]), x.T)
+            self.check(turns(x.astype(x.dtype.newbyteorder())), x.T)
+            self.check(turns([[1, 2j], [3.5, 1 - 1j]]), np.array([[1, 2j], [3.5, 1 - 1j]], name).T)
+            out = np.zeros((2, 3), name)
+            turns(x, out=out)
+            np.testing.assert_array_equal(out, x.T)
+            with self.assertRaisesRegex(relaxc.RunError, f"dtype is float64, expected {name}"):
+                turns(x.real.astype(np.float64))
+
     def test_values_that_are_not_numbers_of_the_dtype_are_refused(self):
         masked = np.ma.masked_array(self.x, mask=[1, 0, 0, 0, 0, 0])
         others = ((None, "got None"), ([1, None] * 3, "None among them"), (["1", "2"], "got <U1"), (masked, "masked"),

@@ -1,6 +1,7 @@
 // relaxc run, compile and bench with functions and inputs that are not the one tensor function of a model.
 #include <unistd.h>
 
+#include <complex>
 #include <filesystem>
 #include <fstream>
 
@@ -69,6 +70,39 @@ class Module:
 )";
 
 }  // namespace
+
+TEST_CASE("complex numbers are read, printed and compared by their parts", "[tools]") {
+  test::Folder folder("run_complex");
+  const std::string file = folder.write(
+      "m.py",
+      "@R.function\ndef main(x: R.Tensor((\"n\",), \"complex64\")):\n    y = R.flip(x, axis=0)\n    return y\n");
+  const Tensor expected = Tensor::of<std::complex<float>>({3}, DType::complex(64), {{0, -1}, {3, 0}, {1.5f, -2}});
+  write_npy(folder.at("y.npy"), expected);
+  write_npy(folder.at("x.npy"), Tensor::of<std::complex<double>>({2}, DType::complex(128), {{1, 2}, {0, 1}}));
+  const std::vector<std::string> run = {"run", file, "--input", "x=[1.5-2j, 3, -1j]", "--expect"};
+  auto with = [&](std::vector<std::string> arguments, const std::string& last) {
+    arguments.push_back(last);
+    return run_command(arguments);
+  };
+  const Outcome right = with(run, folder.at("y.npy"));
+  INFO(right.out << right.err);
+  CHECK(right.exit_code == 0);
+  CHECK(run_has(right.out, "complex64[3]  [0-1j, 3+0j, 1.5-2j]"));
+  parts_of(expected).set_double(5, -2.5);
+  write_npy(folder.at("y.npy"), expected);
+  const Outcome wrong = with(run, folder.at("y.npy"));
+  INFO(wrong.out << wrong.err);
+  CHECK(wrong.exit_code == 1);
+  CHECK(run_has(wrong.out + wrong.err, "1 of 6 elements differ; worst at [2, 1]: got -2, expected -2.5"));
+  const Outcome converted = run_command({"run", file, "--input", folder.at("x.npy")});
+  INFO(converted.out << converted.err);
+  CHECK(run_has(converted.out, "complex64[2]  [0+1j, 1+2j]"));
+  CHECK(run_has(converted.err, "input 'x': complex128 is converted to complex64"));
+  const Outcome random = run_command({"run", file, "--dim", "n=2"});
+  CHECK((random.exit_code == 0 && run_has(random.out, "complex64[2]  [")));
+  const Outcome refused = run_command({"run", file, "--input", "x=[1+j2]"});
+  CHECK(run_has(refused.err, "expected a complex number such as 1.5-2j, got '1+j2'"));
+}
 
 TEST_CASE("a flag is True or true", "[tools]") {
   test::Folder folder("run_flag");

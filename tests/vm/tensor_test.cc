@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <fstream>
 
@@ -99,12 +100,30 @@ TEST_CASE("dlpack exchanges tensors without copies", "[vm]") {
   CHECK(refused([](DLTensor& dl) { dl.strides[0] = 4; }) ==
         "dlpack tensor is not dense: dim 0 has stride 4, expected 2; make it contiguous first");
   CHECK(refused([](DLTensor& dl) { dl.device.device_type = kDLCUDA; }).find("device type 2") != std::string::npos);
-  CHECK(refused([](DLTensor& dl) { dl.dtype.code = kDLComplex; }).find("code 5") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.dtype = {kDLComplex, 32, 1}; }).find("code 5") != std::string::npos);
   CHECK(refused([](DLTensor& dl) { dl.dtype.lanes = 2; }).find("lanes 2") != std::string::npos);
   CHECK(refused([](DLTensor& dl) { dl.shape[0] = -2; }).find("-2") != std::string::npos);
   CHECK(refused([](DLTensor& dl) { dl.shape[0] = INT64_MAX; }).find("overflows") != std::string::npos);
   CHECK(refused([](DLTensor& dl) { dl.byte_offset = 3; }).find("multiple of 8") != std::string::npos);
   CHECK(refused([](DLTensor& dl) { dl.ndim = -1; }) == "dlpack tensor has no valid shape");
+}
+
+TEST_CASE("complex numbers are pairs of floats", "[vm]") {
+  const Tensor tensor =
+      Tensor::of<std::complex<float>>({2}, DType::complex(64), {{1, -2}, {std::numeric_limits<float>::infinity(), 0}});
+  CHECK(describe(tensor) == "complex64[2]");
+  CHECK(tensor.data<std::complex<float>>()[0] == std::complex<float>(1, -2));
+  const Tensor parts = parts_of(tensor);
+  CHECK((describe(parts) == "float32[2, 2]" && parts.raw() == tensor.raw() && parts.as_double(1) == -2));
+  CHECK(error_of([&] { tensor.as_double(0); }) == "elements of complex64 cannot be converted");
+  CHECK(error_of([&] { tensor.set_int(0, 1); }) == "elements of complex64 cannot be converted");
+  for (const DType dtype : {DType::complex(64), DType::complex(128)}) {
+    DLManagedTensor* managed = Tensor::empty({2}, dtype).to_dlpack();
+    CHECK((managed->dl_tensor.dtype.code == kDLComplex && managed->dl_tensor.dtype.bits == dtype.bits));
+    CHECK(Tensor::from_dlpack(managed).dtype() == dtype);
+    CHECK(parse_dtype(to_string(dtype)) == dtype);
+  }
+  for (const char* name : {"complex", "complex32", "complex256"}) CHECK(!parse_dtype(name));
 }
 
 TEST_CASE("npy files", "[vm]") {
@@ -117,6 +136,12 @@ TEST_CASE("npy files", "[vm]") {
       write_npy(path, tensor);
       CHECK(same_contents(read_npy(path), tensor));
     }
+  }
+  for (const DType dtype : {DType::complex(64), DType::complex(128)}) {
+    const Tensor tensor = Tensor::empty({2, 3}, dtype), parts = parts_of(tensor);
+    for (int64_t i = 0; i < parts.size(); ++i) parts.set_double(i, static_cast<double>(i) - 4);
+    write_npy(path, tensor);
+    CHECK(same_contents(read_npy(path), tensor));
   }
   CHECK_THROWS_AS(write_npy(path, Tensor::empty({1}, DType::bfloat16())), RuntimeError);
   CHECK_THROWS_AS(read_npy(folder.file("missing.npy")), RuntimeError);
@@ -169,6 +194,9 @@ TEST_CASE("other orders of .npy files are converted, with a note", "[vm]") {
   CHECK(big.as_int(0) == 258);
   CHECK(big.as_int(1) == 7);
   CHECK(notes == NpyNotes{"x.npy: numbers with the high byte first are converted"});
+  const std::string number("\x3f\x80\0\0\xc0\0\0\0", 8);  // the parts 1 and -2
+  Tensor big_parts = parts_of(read("{'descr': '>c8', 'fortran_order': False, 'shape': (1,), }", number, notes));
+  CHECK((big_parts.as_double(0) == 1 && big_parts.as_double(1) == -2));
   CHECK(read("{'descr': '<i2', 'fortran_order': True, 'shape': (0, 3), }", "", notes).size() == 0);
 }
 
