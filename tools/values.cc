@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <cstdlib>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
+#include "tools/complex_text.h"
 #include "vm/npy.h"
 
 namespace relaxc::tools {
@@ -380,19 +380,6 @@ const bool is_of_bits = dtype.is_bool() || dtype.bits <= 2;  // which hold no mo
   }
 }
 
-// Reads "1.5-2j", "2j" or "1.5".
-static std::optional<std::complex<double>> as_complex(const std::string& text) {
-  char* end = nullptr;
-  const double first = std::strtod(text.c_str(), &end);
-  if (end == text.c_str()) return std::nullopt;
-  if (*end == '\0') return first;
-  if (end[0] == 'j' && end[1] == '\0') return std::complex<double>(0, first);
-  const char* second = end;
-  const double imaginary = std::strtod(second, &end);
-  const bool is_whole = (*second == '+' || *second == '-') && end != second && end[0] == 'j' && end[1] == '\0';
-  return is_whole ? std::optional(std::complex<double>(first, imaginary)) : std::nullopt;
-}
-
 Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo& info) const {
   std::vector<int64_t> shape;
   std::vector<const WrittenValue*> atoms;
@@ -494,13 +481,6 @@ std::optional<Tensor> as_tensor(const NamedValue& named) {
 
 constexpr int64_t kMostShown = 6;  // elements of a tensor, items of a sequence, entries of a map
 
-// Returns "1.5-2j", where `text_of` gives the text of a part.
-template <class F>
-static std::string complex_text(const Tensor& tensor, int64_t i, F text_of) {
-  const Tensor parts = parts_of(tensor);
-  const std::string imaginary = text_of(parts, 2 * i + 1);
-  return fmt::format("{}{}{}j", text_of(parts, 2 * i), imaginary.starts_with('-') ? "" : "+", imaginary);
-}
 static std::string short_text(const Tensor& tensor, int64_t i) {  // NOLINT: bounded
   if (tensor.dtype().is_complex()) return complex_text(tensor, i, short_text);
   if (tensor.dtype().is_string()) return fmt::format("'{}'", printable(std::string(tensor.string(i))));
