@@ -352,7 +352,7 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       if (dtype.is_string()) return random_strings(dims(), random_);
       Tensor tensor = Tensor::empty(dims(), dtype);
       if (dtype.is_int() && dtype.bits == 1) bit = std::uniform_int_distribution<int64_t>(-1, 0);
-const bool is_of_bits = dtype.is_bool() || dtype.bits <= 2;  // which hold no more
+      const bool is_of_bits = dtype.is_bool() || dtype.bits <= 2;  // which hold no more
       const Tensor numbers = parts_of(tensor);
       for (int64_t i = 0; i < numbers.size(); ++i)
         numbers.dtype().is_float() ? numbers.set_double(i, real(random_))
