@@ -172,7 +172,7 @@ std::optional<SharedLoop> shared_loop_of(Schedule& sch, const BlockRV& rv) {
   const auto loops = sch.try_apply(GetLoops{rv});
   if (!loops || loops->empty()) return std::nullopt;
   const Ref<For> loop = cast<For>(sch.get((*loops)[0]));
-  const bool is_shared = loop->kind == ForKind::kParallel && !is_int(loop->extent, 1);
+  const bool is_shared = loop->kind == ForKind::kParallel && as_int(loop->extent).value_or(2) > 1;
   return is_shared ? std::optional(SharedLoop{(*loops)[0], loop->extent}) : std::nullopt;
 }
 
