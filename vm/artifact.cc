@@ -1,7 +1,6 @@
 #include "vm/artifact.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include "support/diagnostic.h"
 #include "support/printable.h"
 #include "vm/artifact_notes.h"
-#include "vm/artifact_watch.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
@@ -136,25 +134,6 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
 
 namespace {
 
-Footer footer_of(std::span<const std::byte> file) {
-  Footer footer{};
-  std::memcpy(&footer, file.data() + file.size() - sizeof footer, sizeof footer);
-  return footer;
-}
-
-// Returns what Footer::hash should be.
-uint64_t hash_of_front(std::span<const std::byte> file, const Places& places) {
-  Hash front;
-  front.update(file.data(), places.weights);
-  front.update(file.data() + places.footer, offsetof(Footer, hash));
-  return front.digest();
-}
-
-// Returns the bytes of which Footer::weights_hash is the hash.
-std::span<const std::byte> weights_with_padding(std::span<const std::byte> file, const Places& places) {
-  return file.subspan(places.weights, places.footer - places.weights);
-}
-
 // Throws CompileErrors "model.so: error: ...; compile the model again with 'relaxc compile'".
 class ArtifactReader {
  public:
@@ -165,7 +144,7 @@ class ArtifactReader {
     if (bytes_.empty()) fail(place(), "the file is empty; {}", kRecompile);
     check_kind();
     if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
-    footer_ = footer_of(bytes_);
+    std::memcpy(&footer_, bytes_.data() + bytes_.size() - sizeof(Footer), sizeof(Footer));
     if (footer_.magic != kMagic && std::memcmp(bytes_.data(),
                                                "\x7f"
                                                "ELF",
@@ -183,15 +162,20 @@ class ArtifactReader {
       damaged("{} bytes of machine code, {} of bytecode and {} of weights do not fit the file", footer_.elf_bytes,
               footer_.program_bytes, footer_.weights_bytes);
     if (!options.verify_hash) return;
-    if (const uint64_t hash = hash_of_front(bytes_, places_); hash != footer_.hash)
-      damaged("the content has changed: hash is {:016x}, expected {:016x}", hash, footer_.hash);
+    Hash code;
+    code.update(bytes_.data(), places_.weights);
+    code.update(&footer_, offsetof(Footer, hash));
+    if (code.digest() != footer_.hash)
+      damaged("the content has changed: hash is {:016x}, expected {:016x}", code.digest(), footer_.hash);
   }
 
   std::span<const std::byte> program() const { return bytes_.subspan(places_.program, footer_.program_bytes); }
   std::span<const std::byte> weights() const { return bytes_.subspan(places_.weights, footer_.weights_bytes); }
 
   // The bytes that the hash of the weights is over.
-  std::span<const std::byte> hashed_weights() const { return weights_with_padding(bytes_, places_); }
+  std::span<const std::byte> hashed_weights() const {
+    return bytes_.subspan(places_.weights, places_.footer - places_.weights);
+  }
   uint64_t weights_hash() const { return footer_.weights_hash; }
 
   bool has_elf() const { return footer_.elf_bytes > 0; }
@@ -316,36 +300,9 @@ void WeightsCheck::run() const {
 }
 
 ArtifactParts parts_of_artifact(std::span<const std::byte> file) {
-  const Footer footer = footer_of(file);
+  Footer footer{};
+  std::memcpy(&footer, file.data() + file.size() - sizeof footer, sizeof footer);
   return {footer.elf_bytes, footer.program_bytes, footer.weights_bytes};
-}
-
-ArtifactWatch::ArtifactWatch(const MappedFile& file) : file_(file), known_ns_(modified_ns()) {
-  const Footer footer = footer_of(file.bytes());
-  hash_ = footer.hash, weights_hash_ = footer.weights_hash;
-}
-
-int64_t ArtifactWatch::modified_ns() const {
-  struct stat status{};
-  const bool is_whole =
-      fstat(file_.descriptor(), &status) == 0 && status.st_size == static_cast<int64_t>(file_.bytes().size());
-  return is_whole ? status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec : -1;
-}
-
-bool ArtifactWatch::has_same_content() const {
-  const std::span<const std::byte> bytes = file_.bytes();
-  const Footer footer = footer_of(bytes);
-  if (footer.hash != hash_ || footer.weights_hash != weights_hash_) return false;  // the places may be others, too
-  const Places places = places_of(footer);
-  const std::span<const std::byte> weights = weights_with_padding(bytes, places);
-  return hash_of_front(bytes, places) == hash_ && XXH3_64bits(weights.data(), weights.size()) == weights_hash_;
-}
-
-void ArtifactWatch::check() const {
-  const int64_t modified = modified_ns();
-  if (modified >= 0 && modified == known_ns_.load()) return;
-  if (modified < 0 || !has_same_content()) return file_.check_unchanged();
-  known_ns_ = modified;
 }
 
 Artifact load_artifact(const std::string& path, ArtifactOptions options) {

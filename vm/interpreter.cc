@@ -127,7 +127,6 @@ Value Interpreter::run(const Function& function, std::span<const Value> inputs,
     ~RunScope() { pool.leave(); }
   };
   check_unchanged(image_->files);
-  if (image_->watch) image_->watch->check();
   if (image_->weights) image_->weights->run();
   kernels_.pool().enter();
   RunScope scope{kernels_.pool()};

@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 
-#include "vm/artifact_watch.h"
 #include "vm/caches.h"
 #include "vm/memory.h"
 #include "vm/program.h"
@@ -21,10 +20,9 @@ struct Image {
   std::vector<std::vector<CacheInfo>> caches;        // per function
   std::vector<const Function*> otherwise;            // per function, the one for inputs of other sizes; may be null
   std::shared_ptr<const void> keep_alive;            // owns the machine code
-  MappedFiles files;                                 // they hold constants; none of an artifact
+  MappedFiles files;                                 // they hold constants and machine code
   std::shared_ptr<const WeightsCheck> weights = {};  // before the first run; may be null
   std::shared_ptr<const MappedFile> artifact = {};   // from which it was loaded; may be null
-  std::optional<ArtifactWatch> watch = {};           // of this file
   std::shared_ptr<RunWatcher> watcher;               // may be null
 };
 

@@ -116,10 +116,9 @@ Program Program::load(const std::string& path, LoadOptions options) {
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
-  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {}, span);
+  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span);
   image->weights = artifact.weights;
   image->artifact = artifact.file;
-  image->watch.emplace(*artifact.file);
   return Program(std::move(image));
 }
 

@@ -173,7 +173,7 @@ TEST_CASE("a server whose runs fail says so, and ends when its terminal goes", "
   const std::string sample(256, '0');
   CHECK(contains(answer_of(server, post(sample)), "200 OK"));
   CHECK(contains(answer_of(server, kAbout), "200 OK"));
-  std::ofstream(server.artifact(), std::ios::app) << '\n';
+  std::filesystem::last_write_time(server.artifact(), std::filesystem::file_time_type::clock::now());
   for (int i = 0; i < 2; ++i) CHECK(contains(answer_of(server, post(sample)), "500 Internal Server Error"));
   const std::string about = answer_of(server, kAbout);
   INFO(about);
@@ -181,7 +181,7 @@ TEST_CASE("a server whose runs fail says so, and ends when its terminal goes", "
   CHECK(contains(about, "answered 3 in 3 batches, of which 2 failed\nthe last run: '"));
   server.send(SIGHUP);
   CHECK(contains(server.end(), "accepted 3 requests, answered 3 in 3 batches, of which 2 failed"));
-  CHECK(test::matches(server.log(), "a run failed: '[^\n]*has grown while it was in use").size() == 1);
+  CHECK(test::matches(server.log(), "a run failed: '[^\n]*was written to while it was in use").size() == 1);
 }
 
 TEST_CASE("a server refuses requests when its queue is full", "[serve]") {
