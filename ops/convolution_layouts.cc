@@ -237,7 +237,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /
                           static_cast<double>(q.target.products_per_cycle()) +
-                      (is_picture || form.window == 1 ? 0 : cycles_of_far_planes(q, *data_dims));
+                      (is_picture || form.window == 1 || form.is_depthwise ? 0 : cycles_of_far_planes(q, *data_dims));
   const std::optional<Layout> image_layout = has_four     ? std::optional(image_of_four)
                                              : is_picture ? std::nullopt
                                                           : std::optional(layout);
