@@ -26,6 +26,7 @@ constexpr int64_t kWideRow = 32;             // of results, in which those beyon
 constexpr int64_t kLargeWindow = 49;         // in elements: 7x7
 // A line of a far plane (128 planes of 64 KiB and 12 filters of 2x2: half of 4.9 ms).
 constexpr double kCyclesOfFarLine = 50;
+constexpr int64_t kManyPlanes = 64;  // of which a processor does not fetch the next lines by itself
 // Of bytes and bfloat16: without blocks, and in blocks with sums of several products in one instruction.
 constexpr double kTimeOfPlainBytes = 2, kTimeOfDots = 0.25;
 
@@ -175,8 +176,9 @@ ConvolutionSizes sizes_of(const LayoutQuestion& q, int64_t groups) {
 }
 
 // Returns the cycles for which the plain order waits for an image that no cache of a core holds: neighbours in a sum
-// are in planes far apart, which no processor foresees.
-double cycles_of_far_planes(const LayoutQuestion& q, const std::vector<Expr>& image) {
+// are in planes far apart, more than a processor foresees.
+double cycles_of_far_planes(const LayoutQuestion& q, const std::vector<Expr>& image, int64_t planes_of_sum) {
+  if (planes_of_sum < kManyPlanes) return 0;
   const double bytes = guessed_elements(image, q.sizes) * tensor_dtype(q.op.type(0))->bytes();
   return bytes > static_cast<double>(q.target.l2_of_core()) ? bytes / q.target.l2.line * kCyclesOfFarLine : 0;
 }
@@ -237,7 +239,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
       static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /
                           static_cast<double>(q.target.products_per_cycle()) +
-                      (is_picture || form.window == 1 || form.is_depthwise ? 0 : cycles_of_far_planes(q, *data_dims));
+                      (form.window == 1 ? 0 : cycles_of_far_planes(q, *data_dims, blocks.depth));
   const std::optional<Layout> image_layout = has_four     ? std::optional(image_of_four)
                                              : is_picture ? std::nullopt
                                                           : std::optional(layout);
