@@ -306,8 +306,8 @@ class Entry {
     return std::nullopt;
   }
 
-  // Keeps the artifact and returns the program in it; nullopt where that fails, which is no reason to stop:
-  // note_failure() says why, once it is known that the module is not to blame.
+  // Keeps the artifact and returns the program in it; nullopt where that fails. The command goes on
+  // without the cache, and note_failure() says why once the module has been found to be right.
   std::optional<Program> store(CompiledModule& module, const Said& said, const LoadOptions& options) {
     try {
       const auto others = other_files(module);

@@ -49,7 +49,7 @@ Buffer box_extents(const OpCall& op, ComputeBuilder& b, const Buffer& boxes) {
   });
   return extents;
 }
-// What two boxes share, and what they cover together without it, by their extents.
+// Returns the area of the intersection of two boxes, which are given by their extents, and below that of their union.
 Expr shared_area(const OpCall& op, const Extent& a, const Extent& b) {
   const Expr none = zero(op.dtype(0));
   auto common = [&](int64_t axis) { return max(min(a(axis + 2), b(axis + 2)) - max(a(axis), b(axis)), none); };
@@ -93,8 +93,9 @@ class KeptBoxes {
                   when(equal(floor_mod(count, kGroup), int_imm(0)), loop(slot, int_imm(kGroup), seq(clear))));
     return seq(stores);
   }
-  // Sets `is_covered` where one of the group of boxes from `first` on covers the box. Few do: vectors look for any that
-  // may, by the least overlap that rounding can make the threshold of, and only then are quotients formed.
+  // Returns the statement that runs `when_one_covers` for each box of the group from `first` on that covers the box.
+  // Vectors look for boxes that may, by a threshold that is lower than rounding can make it. Few do, and only then are
+  // quotients formed.
   Stmt compare(Axes place, const Expr& first, const Expr& count, const Expr& threshold, const Extent& box,
                const Stmt& when_one_covers) const {
     const Buffer hits = make_buffer("hits", kInt32, {int_imm(kLanes)}, "local");
