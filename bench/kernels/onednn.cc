@@ -127,9 +127,12 @@ std::vector<Runner> onednn_runners(const Problem& p, const Data& data, int threa
   std::vector<Runner> result;
   Tensor output = Tensor::empty(p.output_shape(), p.output_dtype());
   if (p.kind == Problem::Kind::kMatmul) {
-    auto desc = primitive_desc<dnnl::matmul>({}, describe(data.input, Tag::ab), describe(data.weight, Tag::any),
-                                             describe(output, Tag::ab));
-    result.push_back(runner<dnnl::matmul>("onednn", p, desc, data.input, data.weight, {}));
+    try {
+      auto desc = primitive_desc<dnnl::matmul>({}, describe(data.input, Tag::ab), describe(data.weight, Tag::any),
+                                               describe(output, Tag::ab));
+      result.push_back(runner<dnnl::matmul>("onednn", p, desc, data.input, data.weight, {}));
+    } catch (const dnnl::error&) {  // no bfloat16 on this processor
+    }
     return result;
   }
   Epilogue epilogue = convolution_epilogue(p, data);
