@@ -102,6 +102,33 @@ def main(x: R.Tensor(({0}), "float32"), w: R.Tensor(({1}, {2}, {3}, {4}), "float
   }
 };
 
+// Compiles it in channel blocks for the target, with these decisions, and compares its results.
+void check_in_blocks(const Convolution& c, const char* target, const Attrs& decisions = {}) {
+  CAPTURE(c.channels, c.height, c.width, c.filters, c.window, c.stride, c.groups, c.symbolic, target, decisions);
+  Tensor x = small_numbers({c.batch, c.channels, c.height, c.width}, 5), b = small_numbers({1, c.filters, 1, 1}, 2);
+  Tensor w = small_numbers({c.filters, c.channels / c.groups, c.window[0], c.window[1]}, 3);
+  const Target known = codegen::parse_target(target);
+  // Small ones stay plain by themselves.
+  const std::vector<ScheduleRule> uses = {
+      {.uses = "image_layout", .given = {{"block", int64_t{known.vector_lanes(32)}}}},
+      {.uses = "convolution", .given = decisions}};
+  CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), *find_builtin_rule("convolution"), known, uses));
+  CompileSettings settings;
+  settings.schedules = uses;
+  settings.target = target;
+  settings.winograd_error = 0;
+  Tensor result = Session(compile(with_constants(c.module(), {w, b}), settings).load()).run({x})[0];
+  int64_t height = c.out(c.height, c.window[0]), width = c.out(c.width, c.window[1]);
+  REQUIRE(result.shape() == std::vector<int64_t>{c.batch, c.filters, height, width});
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t pixel = i % (height * width), plane = i / (height * width);
+    double wanted = c.at(x, w, b, plane / c.filters, plane % c.filters, pixel / width, pixel % width);
+    wrong += result.as_double(i) != wanted;  // sums of small integers
+  }
+  CHECK(wrong == 0);
+}
+
 }  // namespace
 
 TEST_CASE("a rule for conv2d takes bias, residual and activation into its tile", "[schedule]") {
@@ -133,32 +160,20 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
                                            {3, 32, 1, 1, 32, {3, 3}, 1, 1, 1, 1, true},
                                            {2, 128, 5, 6, 256, {3, 3}, 1, 1, 1, 1, true}};
   for (const Convolution& c : kCases) {
-    CAPTURE(c.channels, c.height, c.width, c.filters, c.window, c.stride, c.groups, c.symbolic);
-    Tensor x = small_numbers({c.batch, c.channels, c.height, c.width}, 5), b = small_numbers({1, c.filters, 1, 1}, 2);
-    Tensor w = small_numbers({c.filters, c.channels / c.groups, c.window[0], c.window[1]}, 3);
     // Blocks of 4, of 8, and of 16 where this processor has such vectors.
-    for (const char* target : {"x86-64", "x86-64-v3", "host"}) {
-      CAPTURE(target);
-      Target known = codegen::parse_target(target);
-      // Small ones stay plain by themselves.
-      const std::vector<ScheduleRule> uses = {
-          {.uses = "image_layout", .given = {{"block", int64_t{known.vector_lanes(32)}}}}};
-      CHECK_NOTHROW(
-          schedule_by_rule(with_constants(c.module(), {w, b}), *find_builtin_rule("convolution"), known, uses));
-      CompileSettings settings;
-      settings.schedules = uses;
-      settings.target = target;
-      settings.winograd_error = 0;
-      Tensor result = Session(compile(with_constants(c.module(), {w, b}), settings).load()).run({x})[0];
-      int64_t height = c.out(c.height, c.window[0]), width = c.out(c.width, c.window[1]);
-      REQUIRE(result.shape() == std::vector<int64_t>{c.batch, c.filters, height, width});
-      int64_t wrong = 0;
-      for (int64_t i = 0; i < result.size(); ++i) {
-        int64_t pixel = i % (height * width), plane = i / (height * width);
-        double wanted = c.at(x, w, b, plane / c.filters, plane % c.filters, pixel / width, pixel % width);
-        wrong += result.as_double(i) != wanted;  // sums of small integers
-      }
-      CHECK(wrong == 0);
+    for (const char* target : {"x86-64", "x86-64-v3", "host"}) check_in_blocks(c, target);
+  }
+}
+
+TEST_CASE("lines of pixels and parts of channels in any order", "[schedule]") {
+  const Convolution kDense{2, 64, 6, 10, 40, {1, 1}}, kStrided{1, 64, 11, 20, 64, {1, 1}, 2},
+      kWide{1, 64, 7, 9, 32, {3, 3}, 1, 1};
+  for (const char* shared : {"both", "filters", "rows"}) {
+    for (int64_t parts : {1, 2, 4}) {
+      for (int64_t line : {1, 4, 6, 15, 60})
+        check_in_blocks(kDense, "x86-64-v3", {{"line", line}, {"shared", shared}, {"reduction_parts", parts}});
+      check_in_blocks(kStrided, "x86-64-v3", {{"line", int64_t{12}}, {"shared", shared}, {"reduction_parts", parts}});
+      check_in_blocks(kWide, "x86-64-v3", {{"shared", shared}, {"reduction_parts", parts}});
     }
   }
 }

@@ -51,8 +51,39 @@ struct Convolution : Stage {
   size_t image_y, image_x;                 // dims of the image
   bool depthwise, has_border;
   Ref<BufferLoad> image, weight;
-  std::string intrin = {};  // that instruction
+  std::string intrin = {};     // that instruction
+  bool copies_pixels = false;  // those that a window of one pixel reads with a stride, into dense memory
+  bool is_one_row = false;     // where rows of pixels do not matter: all of them are one row, which lines divide
 };
+
+// Pixels as rows of so many, of which a tile may take several.
+struct Pixels {
+  std::optional<int64_t> rows, columns;
+  int64_t most_rows = cost_model::kMostPixelRows;
+};
+
+// Returns whether the window is one pixel.
+bool is_pointwise(const Convolution& conv) {
+  const std::vector<IterVar>& axes = conv.block->iter_vars;
+  const Expr &y = conv.image->indices[conv.image_y], &x = conv.image->indices[conv.image_x];
+  return std::ranges::none_of(conv.window, [&](size_t d) {
+    return (uses_var(y, axes[d].var) || uses_var(x, axes[d].var)) && !is_int(axes[d].domain.extent, 1);
+  });
+}
+
+bool copies_strided_pixels(const Convolution& conv) {
+  const Expr& x = conv.image->indices[conv.image_x];
+  const bool is_dense = is_int(simplify(stepped(x, conv.block->iter_vars[conv.x].var) - x), 1);
+  return is_pointwise(conv) && !is_dense && !conv.depthwise && conv.channel_lane && !conv.group;
+}
+
+// Returns whether pixels are as good as one row: each reads one of the image, and all blocks take them one by one.
+bool is_one_row(const Convolution& conv, const Analyzer& facts) {
+  auto takes_one_row = [&](const Ref<Block>& block) { return takes_as_one(*block, conv.y, facts); };
+  return conv.extent(conv.y) && conv.extent(conv.x) && conv.x == conv.y + 1 && is_pointwise(conv) && !conv.has_border &&
+         !conv.depthwise && (conv.copies_pixels || takes_one_row(conv.block)) &&
+         std::ranges::all_of(conv.epilogue, takes_one_row);
+}
 
 // Returns a program's convolution, whose filters are in blocks of a vector, or why there is none.
 std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target, Decisions&) {
@@ -104,6 +135,8 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   // Depthwise: the image's lanes are the filters', too.
   conv.depthwise = uses_var(conv.image->indices.back(), filter);
   conv.has_border = stores_to(program->body, conv.image->buffer);
+  conv.copies_pixels = copies_strided_pixels(conv);
+  conv.is_one_row = is_one_row(conv, facts_of_params(program));
   return conv;
 }
 
@@ -116,17 +149,9 @@ void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
   fuse_parallel(sch, Loops(loops.begin(), loops.begin() + (extent_of(sch, loops[2]) ? 3 : 2)));
 }
 
-// For a 1x1 window with a stride, copies the pixels that it reads into dense memory, once for all filters.
+// Copies the pixels that a window of one pixel reads with a stride into dense memory, once for all filters.
 void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& conv) {
-  const std::vector<IterVar>& axes = conv.block->iter_vars;
-  const Expr &y = conv.image->indices[conv.image_y], &x = conv.image->indices[conv.image_x];
-  for (size_t d : conv.window) {
-    bool in_image = uses_var(y, axes[d].var) || uses_var(x, axes[d].var);
-    if (in_image && !is_int(axes[d].domain.extent, 1)) return;
-  }
-  if (is_int(simplify(stepped(x, axes[conv.x].var) - x), 1) || conv.depthwise || !conv.channel_lane || conv.group)
-    return;
-  IndexMap map(axes.size(), [&](const Exprs& i) {
+  IndexMap map(conv.block->iter_vars.size(), [&](const Exprs& i) {
     return Exprs{i[conv.image_axis], i[conv.channels], i[conv.y], i[conv.x], i[*conv.channel_lane]};
   });
   BlockRV copy = sch.apply(ReindexCacheRead{rv, conv.image->buffer->name.c_str(), "global", map});
@@ -135,10 +160,40 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& co
   fuse_parallel(sch, Loops(loops.begin(), loops.begin() + 3));
 }
 
-// Moves a block that reads the tile's sums into the tile: unrolled, or in loops over the pixels.
-void move_into_tile(Schedule& sch, const BlockRV& reader, const LoopRV& tile, bool unrolled) {
-  sch.apply(ReverseComputeAt{reader, tile, true});
-  Loops inner = loops_inside(sch, reader, 4);
+// Makes rows of so many pixels of what is one row: quotients and remainders cancel in the places of elements.
+void divide_into_lines(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue, const Convolution& conv,
+                       int64_t line) {
+  auto as_row = [&](const Exprs& at) {
+    Exprs result = at;
+    result[conv.y] = at[conv.y] * conv.block->iter_vars[conv.x].domain.extent + at[conv.x];
+    result.erase(result.begin() + static_cast<long>(conv.x));
+    return result;
+  };
+  auto as_lines = [&](const Exprs& at) {
+    Exprs result = at;
+    result[conv.y] = floor_div(at[conv.y], line);
+    result.insert(result.begin() + static_cast<long>(conv.x), floor_mod(at[conv.y], line));
+    return result;
+  };
+  const size_t all_axes = conv.block->iter_vars.size(), axes_of_result = conv.lane + 1;
+  auto step = [&](size_t fewer, const auto& map) {
+    const IndexMap of_result(axes_of_result - fewer, map);
+    sch.apply(TransformBlockLayout{rv, IndexMap(all_axes - fewer, map)});
+    sch.apply(TransformBlockLayout{epilogue, of_result});
+    sch.apply(TransformLayout{rv, {"write", 0}, of_result});
+  };
+  step(0, as_row);
+  step(1, as_lines);
+}
+
+void vectorize_lanes(Schedule& sch, const BlockRV& block) { sch.apply(Vectorize{sch.apply(GetLoops{block}).back()}); }
+
+// Moves a block that reads the tile's sums into the tile, the last of these loops: unrolled, or in loops over the
+// pixels.
+void move_into_tile(Schedule& sch, const BlockRV& reader, const Loops& around, bool unrolled) {
+  sch.apply(ReverseComputeAt{reader, around.back(), true});
+  Loops inner = loops_inside(sch, reader, around.size());
+  inner.erase(inner.begin(), inner.end() - 5);  // a part of the sum is the first one
   sch.apply(Reorder{Loops{inner[0], inner[2], inner[3], inner[1], inner[4]}});
   if (unrolled) unroll(sch, {inner[2], inner[3]});
   keep_in_registers(sch, {inner[1]}, {inner[4]});
@@ -147,6 +202,8 @@ void move_into_tile(Schedule& sch, const BlockRV& reader, const LoopRV& tile, bo
 // The decisions about a convolution.
 struct ConvolutionPlan {
   ConvolutionTile tile;
+  Pixels pixels;
+  int64_t parts;  // of the channels
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
 
@@ -156,9 +213,8 @@ int64_t most_pixels(int64_t vectors, bool depthwise, const Target& target) {
   return std::max<int64_t>(1, registers / (depthwise ? 2 : vectors));
 }
 
-double cycles_of_image(const ConvolutionTile& tile, std::optional<int64_t> height, std::optional<int64_t> width,
-                       bool depthwise, const Target& target) {
-  int64_t rows = height.value_or(tile.rows), columns = width.value_or(tile.columns);
+double cycles_of_image(const ConvolutionTile& tile, const Pixels& pixels, bool depthwise, const Target& target) {
+  int64_t rows = pixels.rows.value_or(tile.rows), columns = pixels.columns.value_or(tile.columns);
   double cost = 0;
   for (auto [count_y, tile_y] : {std::pair{rows / tile.rows, tile.rows}, std::pair{int64_t{1}, rows % tile.rows}}) {
     for (auto [count_x, tile_x] :
@@ -207,37 +263,67 @@ std::vector<int64_t> possible_vectors(const Convolution& conv) {
   return conv.group || has_groups ? divisors_between(1, most, blocks) : numbers_between(1, std::min(most, blocks));
 }
 
+// A tile, and the cycles of a step of the sum for all filters, divided by the number of pixels.
+struct TileOfPixels {
+  ConvolutionTile tile;
+  double cycles;
+};
+
 // Returns the tile with the fewest cycles for all filters and pixels; their number may be symbolic.
-ConvolutionTile choose_convolution_tile(const Convolution& conv, const Target& target) {
+TileOfPixels choose_tile(const Convolution& conv, const Pixels& pixels, const Target& target) {
   using namespace cost_model;
   const int64_t filter_blocks = *conv.extent(conv.filters);
-  const auto height = conv.extent(conv.y), width = conv.extent(conv.x);
+  const auto [height, width, most_rows] = pixels;
   // Of a tile of fewer blocks, and of all of them.
   auto cycles_of_blocks = [&](ConvolutionTile tile, int64_t vectors) {
     tile.vectors = vectors;
-    return vectors == 0 ? 0.0
-                        : cycles_of_image(tile, height, width, conv.depthwise, target) * static_cast<double>(vectors);
+    return vectors == 0 ? 0.0 : cycles_of_image(tile, pixels, conv.depthwise, target) * static_cast<double>(vectors);
   };
   auto cycles_of = [&](const ConvolutionTile& tile) {
     return static_cast<double>(filter_blocks / tile.vectors) * cycles_of_blocks(tile, tile.vectors) +
            cycles_of_blocks(tile, filter_blocks % tile.vectors);
   };
-  ConvolutionTile best{1, 1, 1};
-  double least = 0;
+  TileOfPixels best{{1, 1, 1}, 0};
   for (int64_t vectors : possible_vectors(conv)) {
     int64_t most = most_pixels(vectors, conv.depthwise, target);
-    for (int64_t rows = 1; rows <= (height ? std::min(*height, kMostPixelRows) : 1); ++rows) {
+    for (int64_t rows = 1; rows <= (height ? std::min(*height, most_rows) : 1); ++rows) {
       // A partial tile of rows keeps threads from sharing the rows, so there must be enough filters for them.
       if (height && *height % rows != 0 && filter_blocks / vectors < kFilterPanels) continue;
       const int64_t widest = width.value_or(kMostSymbolicColumns);
       for (int64_t columns = 1; columns * rows <= most && columns <= widest; ++columns) {
         ConvolutionTile tile{vectors, rows, columns};
         double cost = cycles_of(tile);
-        if (least > 0 && cost >= least) continue;
-        least = cost;
-        best = tile;
+        if (best.cycles > 0 && cost >= best.cycles) continue;
+        best = {tile, cost};
       }
     }
+  }
+  return best;
+}
+
+Pixels pixels_of(const Convolution& conv) { return {conv.extent(conv.y), conv.extent(conv.x)}; }
+
+// Returns the pixels as lines whose channels fill at most half of L2, where there is work for all threads, so that they
+// stay there for all filters; those with the fewest cycles. Lines that are no longer than rows are as good as these.
+Pixels choose_lines(const Convolution& conv, const Target& target) {
+  const int64_t rows = *conv.extent(conv.y), columns = *conv.extent(conv.x), all = rows * columns;
+  const int64_t pixel_bytes = bytes_of(conv.image->buffer, 1) / (all * *conv.extent(conv.image_axis)),
+                l2 = target.l2_of_core();
+  const int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), blocks = *conv.extent(conv.filters);
+  Pixels best = pixels_of(conv);
+  double least = 0;
+  for (int64_t line : divisors_between(1, all, all)) {
+    const Pixels pixels{all / line, line, 1};
+    const auto [tile, cycles] = choose_tile(conv, pixels, target);
+    const bool has_work = ceil_div(blocks, tile.vectors) * all / line >= assumed_cores(target);
+    const bool fits = line * pixel_bytes <= (line == all ? l2 * cost_model::kImageEighthsOfL2 / 8 : l2 / 2);
+    if (line > columns && (!fits || !has_work)) continue;
+    // All weights are read again for each line, from the next cache where they do not stay.
+    const double bytes = weight_bytes > l2 / 2 ? static_cast<double>(blocks * target.vector_bytes()) : 0;
+    const double cost = cycles + bytes * cost_model::kL2OverL3 / target.l2_bytes_per_cycle / static_cast<double>(line);
+    if (least > 0 && cost > least) continue;
+    least = cost;
+    best = pixels;
   }
   return best;
 }
@@ -253,29 +339,61 @@ ConvolutionTile tile_at_open_border(int64_t filter_blocks, const Target& target)
   return tile;
 }
 
-// Returns the loops that are distributed over threads, by default filters and rows of pixels. It is filters only if the
-// weights exceed the L2 cache, so that the rows of one panel of filters can prefetch the next. It is rows only if the
-// image exceeds the L2 cache and the weights do not, so that a row stays in the cache for all filters.
+// Returns the loops that are distributed over threads, by default filters and rows of pixels, in that order. It is
+// filters only if the weights exceed the L2 cache, so that the rows of one panel of filters can prefetch the next. It
+// is rows first if the image exceeds the L2 cache and the weights do not, so that a row stays in the cache for all
+// filters, and if rows are lines of an image that exceeds half of it.
 std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Target& target) {
   int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), l2 = target.l2_of_core();
+  int64_t image_bytes = bytes_of(conv.image->buffer, cost_model::kGuessedPixels);
+  if (conv.is_one_row && image_bytes > l2 / 2) return "rows";
   if (weight_bytes > l2) return "filters";
-  bool streams_image = whole_rows && !conv.depthwise && bytes_of(conv.image->buffer, cost_model::kGuessedPixels) > l2;
+  bool streams_image = whole_rows && !conv.depthwise && image_bytes > l2;
   return streams_image && weight_bytes <= l2 * cost_model::kSharedWeightHalvesOfL2 / 2 ? "rows" : "both";
 }
 
+// Returns how many parts of the channels may be summed one after the other.
+std::vector<int64_t> possible_parts(const Convolution& conv) {
+  const auto channels = conv.extent(conv.channels);
+  const bool has_parts = channels && conv.channel_lane && !conv.depthwise && !conv.group && has_known_pixels(conv);
+  return has_parts ? divisors_between(1, *channels, *channels) : std::vector<int64_t>{1};
+}
+
+// Returns the fewest parts whose panel of weights fills at most half of L1, where several tiles read it there. Weights
+// of all channels come from L2 for each tile: 512 filters of 2,048 channels take 1.4 times as long.
+int64_t choose_parts(const Convolution& conv, const ConvolutionPlan& plan, const std::vector<int64_t>& possible,
+                     const Target& target) {
+  using namespace cost_model;
+  if (possible.size() == 1) return 1;
+  const int64_t tiles = ceil_div(*plan.pixels.columns, plan.tile.columns) *
+                        (plan.streams_weights ? ceil_div(*plan.pixels.rows, plan.tile.rows) : 1);
+  int64_t depth = 1;
+  for (size_t d : conv.window) depth *= conv.extent(d).value_or(1);
+  const int64_t most = target.l1_of_core() / 2 / (plan.tile.vectors * target.vector_bytes());
+  auto found = std::ranges::find_if(possible, [&](int64_t parts) { return depth / parts <= most; });
+  const bool is_worth = found != possible.end() && depth / *found >= kFewestDepthOfPart && tiles >= kFewestTilesOfPart;
+  return is_worth ? *found : 1;
+}
+
 ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target, Decisions& decisions) {
-  auto height = conv.extent(conv.y), width = conv.extent(conv.x);
+  Pixels pixels = pixels_of(conv);
+  if (conv.is_one_row) {
+    const int64_t all = *pixels.rows * *pixels.columns;
+    const int64_t line = decisions.number("line", divisors_between(1, all, all), *choose_lines(conv, target).columns);
+    pixels = {all / line, line, 1};
+  }
+  const auto [height, width, most_rows] = pixels;
   int64_t filter_blocks = *conv.extent(conv.filters);
   ConvolutionTile best = has_open_border(conv) && !conv.depthwise ? tile_at_open_border(filter_blocks, target)
-                                                                  : choose_convolution_tile(conv, target);
-  ConvolutionPlan plan{best, true, true, false, false};
+                                                                  : choose_tile(conv, pixels, target).tile;
+  ConvolutionPlan plan{best, pixels, 1, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
     most = std::max<int64_t>(1, most);
     return decisions.number(name, numbers_between(1, most), std::min(formula, most));
   };
   plan.tile.vectors = decisions.number("vectors", possible_vectors(conv), best.vectors);
   int64_t most = most_pixels(plan.tile.vectors, conv.depthwise, target);
-  plan.tile.rows = choose("rows", height ? std::min({*height, cost_model::kMostPixelRows, most}) : 1, best.rows);
+  plan.tile.rows = choose("rows", height ? std::min({*height, most_rows, most}) : 1, best.rows);
   plan.tile.columns = choose("columns", most / plan.tile.rows, best.columns);
   std::string padding = pads_by_conditions(conv) ? "conditions" : "copy";
   const AttrList paddings = conv.group ? AttrList{"copy"} : AttrList{"conditions", "copy"};
@@ -285,6 +403,8 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
       decisions.word("shared", {"both", "filters", "rows"}, shared_by_threads(conv, whole_rows, target));
   plan.streams_weights = shared == "filters";
   plan.streams_image = shared == "rows";
+  const std::vector<int64_t> parts = possible_parts(conv);
+  plan.parts = decisions.number("reduction_parts", parts, choose_parts(conv, plan, parts, target));
   // A symbolic row has a copy of the tile for each number of pixels left. An expensive block is a loop in these copies.
   std::string epilogue = !width && any_is_expensive(conv.epilogue) ? "loop" : "unrolled";
   plan.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, epilogue) == "unrolled";
@@ -292,30 +412,46 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
 }
 
 void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
-  BlockRV rv = sch.apply(GetBlock{ops::short_name(ops::kConv2d)});
-  const Loops loops = sch.apply(GetLoops{rv});
+  BlockRV sums = sch.apply(GetBlock{ops::short_name(ops::kConv2d)});
   const ConvolutionTile& tile = plan.tile;
-  Blocks epilogue = sch.apply(MergeEpilogue{rv});
-  Blocks padding = sch.apply(GetProducers{rv});
+  const bool has_parts = plan.parts > 1;
+  Blocks epilogue = sch.apply(MergeEpilogue{sums});
+  Blocks padding = sch.apply(GetProducers{sums});
   for (const BlockRV& block : padding) {
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
-  if (!padding.empty()) sch.apply(Annotate{rv, annotation<"skips_zeros">(), true});
   const bool pads_channels = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   const bool pads_rows = pads_channels && copies_by_row(conv), pads_blocks = pads_channels && !pads_rows;
-  copy_strided_pixels(sch, rv, conv);
+  if (conv.copies_pixels) copy_strided_pixels(sch, sums, conv);
+  if (epilogue.empty()) epilogue = {sch.apply(CacheWrite{sums, 0, has_parts ? "global" : "local"})};
+  if (plan.pixels.columns != conv.extent(conv.x)) divide_into_lines(sch, sums, epilogue[0], conv, *plan.pixels.columns);
 
+  const BlockRV sum_of_parts = sums;
+  Loops loops = sch.apply(GetLoops{sums}), part;
+  if (has_parts) {
+    sums = sch.apply(Rfactor{sch.apply(Split{loops[conv.channels], {plan.parts, std::nullopt}})[0], 0});
+    loops = loops_of_axes(sch, sums);
+    part = {loops.front()};
+    loops.erase(loops.begin());
+  }
+  if (!padding.empty()) sch.apply(Annotate{sums, annotation<"skips_zeros">(), true});
   Loops filters = sch.apply(Split{loops[conv.filters], {std::nullopt, tile.vectors}});
   Loops y = sch.apply(Split{loops[conv.y], {std::nullopt, tile.rows}});
   Loops x = sch.apply(Split{loops[conv.x], {std::nullopt, tile.columns}});
   const Loops window = map_each(conv.window, [&](size_t axis) { return loops[axis]; });
-  const bool whole_rows = conv.extent(conv.y).value_or(0) % tile.rows == 0;
+  const bool whole_rows = plan.pixels.rows.value_or(0) % tile.rows == 0;
   const bool has_whole_tiles = *conv.extent(conv.filters) % tile.vectors == 0;
-  Loops outer = {loops[conv.image_axis], filters[0], y[0], x[0]};
-  if (plan.streams_image) std::swap(outer[1], outer[2]);
+  const bool shares_both = whole_rows && !plan.streams_weights && !pads_blocks;
+  Loops shared = {loops[conv.image_axis], filters[0]}, inside = {x[0]};
+  shared.insert(plan.streams_image ? shared.begin() + 1 : shared.end(), y[0]);
+  if (!shares_both) {
+    inside.insert(inside.begin(), shared.back());
+    shared.pop_back();
+  }
+  const Loops around = joined({shared, part, inside});  // a tile
   const Loops group = conv.group ? Loops{loops[*conv.group]} : Loops();
-  sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[conv.lane]}, group})});
+  sch.apply(Reorder{joined({around, window, {y[1], x[1], filters[1], loops[conv.lane]}, group})});
   if (!conv.extent(conv.x)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
   const bool is_open = !has_known_pixels(conv) && plan.padding_by_conditions && !padding.empty();
   if (is_open) sch.apply(Annotate{x[0], annotation<"keep_whole">(), true});
@@ -325,29 +461,32 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     sch.apply(Vectorize{sch.apply(GetLoops{padding[0]}).back()});
   }
 
-  // The tile's sums stay in registers until the last block of the epilogue reads them.
-  if (epilogue.empty()) epilogue = {sch.apply(CacheWrite{rv, 0, "local"})};
-  if (plan.unrolls_epilogue) {
-    move_into_tile(sch, epilogue[0], x[0], true);
+  // The tile's sums stay in registers until the last block of the epilogue, or the sum of parts, reads them.
+  if (has_parts) {
+    move_into_tile(sch, sum_of_parts, around, true);
+    vectorize_lanes(sch, sch.apply(DecomposeReduction{sum_of_parts, part[0]}));
+    sch.apply(ReverseComputeAt{epilogue[0], shared.back(), true});
+    vectorize_lanes(sch, epilogue[0]);
+  } else if (plan.unrolls_epilogue) {
+    move_into_tile(sch, epilogue[0], around, true);
   } else {
-    move_into_tile(sch, sch.apply(CacheWrite{rv, 0, "local"}), x[0], true);
-    move_into_tile(sch, epilogue[0], x[0], false);
+    move_into_tile(sch, sch.apply(CacheWrite{sums, 0, "local"}), around, true);
+    move_into_tile(sch, epilogue[0], around, false);
   }
   unroll(sch, {y[1], x[1], filters[1]});
   // Other windows are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
   if (conv.depthwise) sch.apply(Unroll{window.back()});
   if (!conv.group) sch.apply(Vectorize{loops[conv.lane]});
-  sch.apply(DecomposeReduction{rv, window[0]});
+  sch.apply(DecomposeReduction{sums, window[0]});
   if (conv.group) sch.apply(Tensorize{loops[conv.lane], conv.intrin, false});
 
-  bool shares_both = whole_rows && !plan.streams_weights && !plan.streams_image && !pads_blocks;
-  Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
   // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
   bool rows_are_shared = shares_both || plan.streams_image;
   if (is_open || pads_rows) sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
   // The lines of a part that may be smaller are not known.
-  if (plan.streams_weights && has_whole_tiles)
+  const bool streams_weights = plan.streams_weights || (plan.streams_image && conv.is_one_row);
+  if (streams_weights && has_whole_tiles)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
 }
@@ -359,21 +498,29 @@ ScheduleRule convolution_rule() {
       {.name = "convolution",
        .op = ops::short_name(ops::kConv2d),
        .doc = "a direct convolution over an image in channel blocks",
-       .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
-                     {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
-                     {"columns", "columns of pixels in a register tile",
-                      fmt::format(
-                          "the fewest cycles for the whole image; up to {} of symbolic rows of pixels, {} with a "
-                          "border of conditions",
-                          cost_model::kMostSymbolicColumns, cost_model::kMostColumnsOfOpenBorder)},
-                     {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
-                      fmt::format("\"conditions\" for windows of up to {} columns, and of one filter for each channel",
-                                  cost_model::kNarrowWindow)},
-                     {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
-                      fmt::format("\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2",
-                                  cost_model::kSharedWeightHalvesOfL2)},
-                     {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
-                      "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}},
+       .decisions =
+           {{"line", "pixels that a window of one pixel takes as a row, whatever the rows of the image are",
+             "the fewest cycles; at most half of L2, and as many as leave work for all threads"},
+            {"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
+            {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
+            {"columns", "columns of pixels in a register tile",
+             fmt::format("the fewest cycles for the whole image; up to {} of symbolic rows of pixels, {} with a "
+                         "border of conditions",
+                         cost_model::kMostSymbolicColumns, cost_model::kMostColumnsOfOpenBorder)},
+            {"reduction_parts", "parts of the channels, which are summed one after the other",
+             fmt::format("the fewest whose weights for a tile fill half of L1, of {} steps or more, which {} or "
+                         "more tiles read there; else 1",
+                         cost_model::kFewestDepthOfPart, cost_model::kFewestTilesOfPart)},
+            {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
+             fmt::format("\"conditions\" for windows of up to {} columns, and of one filter for each channel",
+                         cost_model::kNarrowWindow)},
+            {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
+             fmt::format(
+                 "\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2, or lines of an image "
+                 "above 1/2 L2",
+                 cost_model::kSharedWeightHalvesOfL2)},
+            {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
+             "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}},
       find_convolution, choose_convolution, schedule_convolution);
 }
 

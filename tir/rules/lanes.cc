@@ -135,6 +135,18 @@ bool is_one_axis(const BufferLoad& access, const IterVar& outer, const IterVar& 
   return far && near && facts.can_prove_equal(*far, *near * inner.domain.extent);
 }
 
+bool takes_as_one(const Block& block, size_t axis, const Analyzer& facts) {
+  const BufferStore* store = single_store(block);
+  const std::vector<IterVar> axes = axes_of(block, IterKind::kSpatial);
+  if (!store || axes.size() < axis + 2 || !is_at(store->indices, axes)) return false;
+  const IterVar &outer = axes[axis], &inner = axes[axis + 1];
+  std::vector<Ref<BufferLoad>> accesses = loads_of(store->value);
+  accesses.push_back(cast<BufferLoad>(load(store->buffer, store->indices)));
+  return only_in_indices(block, outer.var) && only_in_indices(block, inner.var) &&
+         std::ranges::all_of(accesses,
+                             [&](const Ref<BufferLoad>& access) { return is_one_axis(*access, outer, inner, facts); });
+}
+
 int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {
   std::optional<int64_t> bytes = buffer_type(buffer).dtype.bytes();
   for (const Expr& dim : buffer_type(buffer).shape) {

@@ -74,6 +74,9 @@ int lanes_of(const Block& block, const Target& target);
 bool only_in_indices(const Block& block, const VarRef& axis);
 // Returns whether two axes, side by side, are one in an access: the outer one steps over all of the inner one.
 bool is_one_axis(const BufferLoad& access, const IterVar& outer, const IterVar& inner, const Analyzer& facts);
+// Returns whether all accesses of a block that stores in the order of its axes take that spatial axis and the next as
+// one.
+bool takes_as_one(const Block& block, size_t axis, const Analyzer& facts);
 // Returns whether the stride is 1 or 0: neighbouring lanes access neighbouring elements, or all the same one.
 bool is_lane_stride(const std::optional<Expr>& stride);
 

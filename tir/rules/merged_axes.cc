@@ -14,19 +14,6 @@
 
 namespace relaxc {
 
-// Returns whether all accesses of a block that stores in the order of its axes take that axis and the next as one.
-static bool takes_as_one(const Block& block, size_t axis, const Analyzer& facts) {
-  const BufferStore* store = single_store(block);
-  const std::vector<IterVar> axes = axes_of(block, IterKind::kSpatial);
-  if (!store || axes.size() < axis + 2 || !is_at(store->indices, axes)) return false;
-  const IterVar &outer = axes[axis], &inner = axes[axis + 1];
-  std::vector<Ref<BufferLoad>> accesses = loads_of(store->value);
-  accesses.push_back(cast<BufferLoad>(load(store->buffer, store->indices)));
-  return only_in_indices(block, outer.var) && only_in_indices(block, inner.var) &&
-         std::ranges::all_of(accesses,
-                             [&](const Ref<BufferLoad>& access) { return is_one_axis(*access, outer, inner, facts); });
-}
-
 // Returns the number of elements in a sum, or 0 where it is symbolic.
 static int64_t depth_of(const Nest& nest) {
   int64_t depth = 1;
