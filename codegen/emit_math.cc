@@ -41,6 +41,7 @@ Exponential exponential(const Lanes& x) {
 // An argument that is -infinity below a bound, as those of a softmax are (power_in_softmax), and otherwise `x`.
 struct Bounded {
   Lanes x, is_below;
+  double bound;
 };
 std::optional<Bounded> bounded(const Lanes& argument, double least) {
   using namespace llvm::PatternMatch;
@@ -51,17 +52,20 @@ std::optional<Bounded> bounded(const Lanes& argument, double least) {
                   below->isInfinity() && below->isNegative() &&
                   match(is_below, m_FCmp(compared, m_Specific(x), m_APFloat(bound))) &&
                   compared == llvm::FCmpInst::FCMP_OLT && bound->convertToDouble() >= least;
-  return is ? std::optional(Bounded{argument.with(x), argument.with(is_below)}) : std::nullopt;
+  if (!is) return std::nullopt;
+  return Bounded{argument.with(x), argument.with(is_below), bound->convertToDouble()};
 }
 
-// The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
-// Below -104 the result is 0 without them: masked scores of attention are far below, and a processor takes a hundred
+// The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results;
+// in one where n is -125 or more, to twice the number, which is normal. Below -104 the result is 0 without them: masked scores of attention are far below, and a processor takes a hundred
 // cycles for a vector with a result that is too small for a normal number.
 Lanes exp(const Lanes& argument) {
   constexpr double kLeast = -104;
-  const auto [x, is_zero] = bounded(argument, kLeast).value_or(Bounded{argument, argument < kLeast});
+  constexpr double kLeastInOneFactor = -125.5 * kLn2;
+  const auto [x, is_zero, bound] = bounded(argument, kLeast).value_or(Bounded{argument, argument < kLeast, kLeast});
   Exponential e = exponential(at_most(select(is_zero, 0, x), 89));
   if (auto result = scaled(e.fraction + 1, e.scale)) return select(is_zero, 0, *result);
+  if (bound > kLeastInOneFactor) return select(is_zero, 0, fma(e.fraction, 2, 2) * power_of_two(e.n - 1));
   Lanes half = shift_right_signed(e.n, 1);
   return select(is_zero, 0, (e.fraction + 1) * power_of_two(half) * power_of_two(e.n - half));
 }

@@ -157,7 +157,7 @@ Expr power_in_softmax(const Expr& x, double least) {
   const DType dtype = dtype_of(x);
   return intrinsic("tir.exp", {select(x < float_imm(least, dtype), lowest(dtype), x)}, dtype);
 }
-double least_normal_power(DType dtype) { return dtype.bits == 64 ? -708 : -87; }
+double least_normal_power(DType dtype) { return dtype.bits == 64 ? -708 : -86.75; }
 
 Expr at(const Buffer& buffer, Axes axes) { return load(buffer, axes); }
 

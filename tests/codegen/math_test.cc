@@ -88,6 +88,40 @@ TEST_CASE("float32 functions keep their recorded bounds", "[codegen]") {
   }
 }
 
+TEST_CASE("e^x that is 0 below a bound", "[codegen]") {
+  // In one factor above -125.5 ln2 = -86.99, and in two.
+  for (double bound : {-80.0, -86.75, -87.0, -103.0}) {
+    std::vector<float> x = {NAN, INFINITY, -INFINITY, 88.72283f, 88.72284f, 1e30f, -1e30f};
+    for (int p = -3; p <= 3; ++p) x.push_back(std::bit_cast<float>(std::bit_cast<int32_t>(float(bound)) + p));
+    for (float each = -100; each < 89; each += 0.0137f) x.push_back(each);
+    x.resize((x.size() + 15) / 16 * 16);
+    std::vector<float> y(x.size());
+    const auto size = static_cast<int64_t>(x.size());
+    Buffer a = flat_buffer("A", kFloat32, size), b = flat_buffer("B", kFloat32, size);
+    VarRef i = make_dim("i");
+    const DType lanes = kFloat32.with_lanes(16);
+    const Expr at = ramp(i * imm(16), imm(1), 16), value = load(a, {at});
+    const Expr power =
+        intrinsic("tir.exp", {select(value < scalar_imm(bound, lanes), scalar_imm(-INFINITY, lanes), value)}, lanes);
+    for (const std::string& target : {std::string("host"), std::string("x86-64"), std::string("x86-64-v3")}) {
+      CompiledKernel kernel(prim_func({a, b}, {loop(i, imm(size / 16), store(b, power, {at}))}), target);
+      REQUIRE(kernel.run({x.data(), y.data()}).status == 0);
+      for (size_t p = 0; p < x.size(); ++p) {
+        INFO(target << " " << bound << ": e^" << x[p] << " is " << y[p]);
+        const double exact = std::exp(static_cast<double>(x[p]));
+        if (std::isnan(x[p]))
+          REQUIRE(std::isnan(y[p]));
+        else if (x[p] < static_cast<float>(bound))
+          REQUIRE(y[p] == 0);
+        else if (exact > std::numeric_limits<float>::max())
+          REQUIRE(y[p] == INFINITY);
+        else
+          REQUIRE(std::abs(y[p] - exact) <= 2e-7 * exact + 1.5e-45);
+      }
+    }
+  }
+}
+
 TEST_CASE("every intrinsic, on every float type, scalar and vector", "[codegen]") {
   struct Type {
     DType dtype;

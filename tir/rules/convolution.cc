@@ -301,14 +301,19 @@ TileOfPixels choose_tile(const Convolution& conv, const Pixels& pixels, const Ta
   return best;
 }
 
+// Returns the bytes of all channels of a pixel.
+int64_t bytes_of_pixel(const Convolution& conv) {
+  const int64_t lanes = conv.channel_lane ? *conv.extent(*conv.channel_lane) : 1;
+  return conv.extent(conv.channels).value_or(1) * lanes * dtype_of(conv.image).bytes();
+}
+
 Pixels pixels_of(const Convolution& conv) { return {conv.extent(conv.y), conv.extent(conv.x)}; }
 
 // Returns the pixels as lines whose channels fill at most half of L2, where there is work for all threads, so that they
 // stay there for all filters; those with the fewest cycles. Lines that are no longer than rows are as good as these.
 Pixels choose_lines(const Convolution& conv, const Target& target) {
   const int64_t rows = *conv.extent(conv.y), columns = *conv.extent(conv.x), all = rows * columns;
-  const int64_t pixel_bytes = bytes_of(conv.image->buffer, 1) / (all * *conv.extent(conv.image_axis)),
-                l2 = target.l2_of_core();
+  const int64_t pixel_bytes = bytes_of_pixel(conv), l2 = target.l2_of_core();
   const int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), blocks = *conv.extent(conv.filters);
   Pixels best = pixels_of(conv);
   double least = 0;
@@ -346,7 +351,7 @@ ConvolutionTile tile_at_open_border(int64_t filter_blocks, const Target& target)
 std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Target& target) {
   int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), l2 = target.l2_of_core();
   int64_t image_bytes = bytes_of(conv.image->buffer, cost_model::kGuessedPixels);
-  if (conv.is_one_row && image_bytes > l2 / 2) return "rows";
+  if (conv.is_one_row && bytes_of_pixel(conv) * *conv.extent(conv.y) * *conv.extent(conv.x) > l2 / 2) return "rows";
   if (weight_bytes > l2) return "filters";
   bool streams_image = whole_rows && !conv.depthwise && image_bytes > l2;
   return streams_image && weight_bytes <= l2 * cost_model::kSharedWeightHalvesOfL2 / 2 ? "rows" : "both";
