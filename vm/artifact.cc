@@ -1,12 +1,13 @@
 #include "vm/artifact.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -177,7 +178,9 @@ class ArtifactReader {
     return bytes_.subspan(places_.weights, places_.footer - places_.weights);
   }
   uint64_t weights_hash() const { return footer_.weights_hash; }
+  uint64_t hash() const { return footer_.hash; }  // of all, since it covers the hash of the weights
 
+  std::span<const std::byte> elf() const { return bytes_.first(footer_.elf_bytes); }
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
   Span place() const { return span_of_file(name_); }
@@ -205,17 +208,18 @@ class ArtifactReader {
   Places places_;
 };
 
-// Returns a path of the descriptor's file that no other call in this process returns, now or later. The dynamic linker
-// knows libraries by name, and keeps the name by which one was first opened as long as anybody has it open, also in
-// another copy of the runtime: a reused descriptor would let it take that library for this one. The time is written
-// into the path, as "/." or "//." for each bit; descriptors tell apart what is opened at one time.
-std::string name_for_linker(int descriptor) {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const auto nanoseconds = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  std::string name = formatted("/proc/{}", getpid());
-  for (int bit = 0; bit < 64; ++bit) name += (nanoseconds >> bit & 1) != 0 ? "//." : "/.";
-  return name + formatted("/fd/{}", descriptor);
+// Returns what tells this state of the file from every other file and state: a path without effect, of "/." or "//."
+// for each bit.
+std::string mark_of(int descriptor, uint64_t content) {
+  struct stat status{};
+  fstat(descriptor, &status);
+  uint64_t hash = content;
+  for (const int64_t part : {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
+                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec})
+    hash = (hash ^ static_cast<uint64_t>(part)) * 0x9E3779B97F4A7C15;  // of the golden ratio, as Knuth does
+  std::string mark;
+  for (int bit = 0; bit < 64; ++bit) mark += (hash >> bit & 1) != 0 ? "//." : "/.";
+  return mark;
 }
 
 // Returns the remedy where the system, and not the file, is why the linker did not open the path in /proc; else null.
@@ -238,8 +242,32 @@ class SharedObject final : public KernelLibrary {
  public:
   // Opens, by its descriptor, the file that was mapped and checked: the path may name another file by now. The
   // descriptor stays open as long as the library.
+  //
+  // The dynamic linker takes a library that anybody in the process has open, also another copy of the runtime, for one
+  // of the same name or of the same file. So names have marks, since descriptors are reused. And a file that was
+  // written to while it was open has lost what the linker changed in memory, or holds other code there: it is copied.
   explicit SharedObject(std::shared_ptr<const MappedFile> file, const ArtifactReader& reader) : file_(std::move(file)) {
-    const std::string name = name_for_linker(file_->descriptor());
+    const std::string mark = mark_of(file_->descriptor(), reader.hash());
+    open(formatted("{}/proc/{}/fd/{}", mark, getpid(), file_->descriptor()), reader);
+    const link_map* opened = nullptr;
+    if (dlinfo(handle_, RTLD_DI_LINKMAP, &opened) == 0 && std::string_view(opened->l_name).starts_with(mark)) return;
+    dlclose(handle_);
+    const MemoryFile copy(reader.elf());
+    open(mark + copy.path(), reader);  // not in /proc/PID, since the library that was closed has such a name by now
+  }
+  ~SharedObject() override { dlclose(handle_); }
+  SharedObject(const SharedObject&) = delete;
+  SharedObject& operator=(const SharedObject&) = delete;
+
+  relaxc_kernel find(const std::string& symbol) const override {
+    return reinterpret_cast<relaxc_kernel>(dlsym(handle_, symbol.c_str()));
+  }
+  void** find_slot(const std::string& function) const override {
+    return static_cast<void**>(dlsym(handle_, slot_symbol(function).c_str()));
+  }
+
+ private:
+  void open(const std::string& name, const ArtifactReader& reader) {
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;
     std::string problem = dlerror();
@@ -255,18 +283,6 @@ class SharedObject final : public KernelLibrary {
       fail(reader.place(), "the machine code does not load: {}; {}", printable(problem, std::string::npos), remedy);
     reader.damaged("the machine code does not load: {}", problem);
   }
-  ~SharedObject() override { dlclose(handle_); }
-  SharedObject(const SharedObject&) = delete;
-  SharedObject& operator=(const SharedObject&) = delete;
-
-  relaxc_kernel find(const std::string& symbol) const override {
-    return reinterpret_cast<relaxc_kernel>(dlsym(handle_, symbol.c_str()));
-  }
-  void** find_slot(const std::string& function) const override {
-    return static_cast<void**>(dlsym(handle_, slot_symbol(function).c_str()));
-  }
-
- private:
   std::shared_ptr<const MappedFile> file_;
   void* handle_ = nullptr;
 };

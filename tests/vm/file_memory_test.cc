@@ -85,6 +85,36 @@ TEST_CASE("a changed artifact is an error of the next run", "[vm]") {
   check_changes(path, {1, 1, 8, 8}, [&] { return Program::load(path); });
 }
 
+TEST_CASE("an artifact that was written over in place loads beside a program of its old content", "[vm]") {
+  relaxc::test::Folder folder("mapped");
+  const std::string path = folder.at("m.so"), other = folder.at("other.so");
+  compile_file(kSource + "/examples/digits/digits.onnx").write(path);
+  CompileSettings settings;
+  settings.opt_level = GENERATE(0, 2);  // another content, and the same one
+  compile_file(kSource + "/examples/digits/digits.onnx", settings).write(other);
+  Tensor x = Tensor::empty({1, 1, 8, 8}, kFloat32);
+  for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, 0.5);
+  const Tensor expected = Session(Program::load(other), {.threads = 1}).run({x})[0];
+  const std::string content = file_text(other);
+  std::vector<Session> sessions;
+  for (int i = 0; i < 4; ++i) {
+    sessions.emplace_back(Program::load(path), SessionOptions{.threads = 1});
+    const Tensor result = sessions.back().run({x})[0];
+    if (i > 0) CHECK(same_contents(result, expected));
+    for (size_t old = 0; old + 1 < sessions.size(); ++old) CHECK_THROWS_AS(sessions[old].run({x}), RuntimeError);
+    // Beyond the granularity of the file system's clock.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  // The newest may go before the older ones, and the other way around.
+  sessions.pop_back();
+  sessions.erase(sessions.begin());
+  Session again(Program::load(path), {.threads = 1});
+  Session beside(Program::load(path), {.threads = 1});
+  CHECK(same_contents(again.run({x})[0], expected));
+  CHECK(same_contents(beside.run({x})[0], expected));
+}
+
 TEST_CASE("a changed model and its changed weights are an error of the next run in this process", "[vm]") {
   relaxc::test::Folder folder("mapped");
   CompileSettings settings;
