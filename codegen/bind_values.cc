@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/arith.h"
 #include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
@@ -12,6 +13,20 @@
 #include "support/lists.h"
 
 namespace relaxc {
+
+namespace {
+
+// Computes what contains a dim that becomes a number: n + 3 becomes 6.
+class ValueBinding final : public Substitution {
+ public:
+  using Substitution::Substitution;
+  Expr expr(const Expr& node) override {
+    Expr result = Substitution::expr(node);
+    return result.is<Binary>() && !same_node(result, node) ? simplify(result) : result;
+  }
+};
+
+}  // namespace
 
 static bool is_public(const FunctionRef& function) { return function->attrs.has(attr_names::kGlobalSymbol); }
 
@@ -39,7 +54,7 @@ IRModule with_dims_bound(IRModule module, const std::map<std::string, int64_t>& 
           values.insert_or_assign(dim.get(), int_imm(it->second, dtype_of(dim)));
       }
     }
-    if (!values.empty()) function = substitute(function, values);
+    if (!values.empty()) function = ValueBinding(values)(function);
   }
   check_dim_names(dims, known);
   return module;
@@ -164,7 +179,7 @@ IRModule with_params_bound(IRModule module, const std::string& function, const s
   copy.params = std::move(params);
   if (shown) copy.attrs.set(attr_names::kInputNames, to_attr(open));
   const std::string otherwise = copy.attrs.get_string(attr_names::kOtherwise, "");
-  found = substitute(make_function(std::move(copy), found.span()), bound);
+  found = ValueBinding(bound)(make_function(std::move(copy), found.span()));
   return module.functions.contains(otherwise) ? with_params_bound(std::move(module), otherwise, values) : module;
 }
 

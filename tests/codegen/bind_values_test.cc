@@ -104,6 +104,24 @@ TEST_CASE("dims of graph functions, or of programs by themselves, get values", "
                     Catch::Contains("no symbolic dim 'z'; it has: k, n"));
 }
 
+TEST_CASE("sizes that follow from bound values are computed", "[codegen]") {
+  constexpr const char* kSums = R"(
+@R.function
+def sums(x: R.Tensor(("n + 3", "m"), "float32"), b: R.Tensor(("n",), "float32"), y: R.Tensor(("n // 2 + m", "m * n"), "float32")):
+    m = T.int64()
+    n = T.int64()
+    z = R.add(y, y)
+    return z
+)";
+  for (const IRModule& module :
+       {with_params_bound(bindable(kSums), "", {{"b", zeros({3})}}), with_dims_bound(bindable(kSums), {{"n", 3}})}) {
+    const std::string text = text_when_verified(module);
+    INFO(text);
+    CHECK(test::contains(text, "x: R.Tensor((6, \"m\"), dtype=\"float32\")"));
+    CHECK(test::contains(text, "y: R.Tensor((\"m + 1\", \"m * 3\"), dtype=\"float32\")"));
+  }
+}
+
 TEST_CASE("a run whose dims are out of their range is refused", "[codegen]") {
   const IRModule module = with_dim_ranges(bindable(kDenseLayer), {{"k", {2, 4}}, {"n", {3}}});
   const std::string text = text_when_verified(module);
