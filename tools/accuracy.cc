@@ -40,10 +40,10 @@ std::vector<NamedValue> RunningModel::run(const CalibrationSample& sample) {
 void ResultErrors::add(const std::vector<NamedValue>& exact, const std::vector<NamedValue>& actual) {
   for (size_t i = 0; i < std::min(exact.size(), actual.size()); ++i) {
     const Tensor *expected = exact[i].value.get_if<Tensor>(), *value = actual[i].value.get_if<Tensor>();
-    if (!expected || !value || !expected->dtype().is_float()) continue;
+    if (!expected || !value || !(expected->dtype().is_float() || expected->dtype().is_complex())) continue;
     auto* known = find_item(errors_, actual[i].name, &std::pair<std::string, ResultError>::first);
     ResultError& error = known ? known->second : errors_.emplace_back(actual[i].name, ResultError()).second;
-    error.add(actual[i].name, *expected, *value);
+    error.add(actual[i].name, parts_of(*expected), parts_of(*value));
   }
 }
 

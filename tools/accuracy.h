@@ -24,7 +24,7 @@ class RunningModel {
   Session session_;
 };
 
-// The errors of all results that are floats.
+// The errors of all results that are floats, and of the parts of those that are complex.
 class ResultErrors {
  public:
   // Takes the results of a run; further ones of the second list are passed over.

@@ -4,16 +4,36 @@
 
 namespace relaxc::tools {
 
-std::optional<std::complex<double>> as_complex(const std::string& text) {
-  char* end = nullptr;
-  const double first = std::strtod(text.c_str(), &end);
-  if (end == text.c_str()) return std::nullopt;
-  if (*end == '\0') return first;
-  if (end[0] == 'j' && end[1] == '\0') return std::complex<double>(0, first);
-  const char* second = end;
-  const double imaginary = std::strtod(second, &end);
-  const bool is_whole = (*second == '+' || *second == '-') && end != second && end[0] == 'j' && end[1] == '\0';
-  return is_whole ? std::optional(std::complex<double>(first, imaginary)) : std::nullopt;
+std::optional<std::complex<double>> as_complex(std::string_view written) {
+  std::string text(written);
+  if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
+  std::optional<double> parts[2];
+  const char* at = text.c_str();
+  auto skip = [&](std::string_view characters) {
+    while (*at == ' ') ++at;
+    return *at != '\0' && characters.find(*at) != std::string_view::npos ? *at++ : '\0';
+  };
+  do {
+    const char sign = skip("+-");
+    if (sign == '\0' && (parts[0] || parts[1])) return std::nullopt;
+    char* end = nullptr;
+    double number = std::strtod(at, &end);
+    const bool has_digits = end != at;
+    at = end;
+    const bool is_imaginary = *at == 'j' || *at == 'J';
+    if (is_imaginary) ++at;
+    if (!has_digits) number = 1;
+    std::optional<double>& part = parts[is_imaginary ? 1 : 0];
+    if (part || (!has_digits && !is_imaginary)) return std::nullopt;
+    part = sign == '-' ? -number : number;
+    skip("");
+  } while (*at != '\0');
+  return std::complex<double>(parts[0].value_or(0), parts[1].value_or(0));
+}
+
+bool begins_with_complex(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find(')') + 1);  // empty where there is none
+  return first.starts_with('(') && first.find_first_of("jJ") != std::string_view::npos && as_complex(first);
 }
 
 }  // namespace relaxc::tools

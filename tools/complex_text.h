@@ -10,8 +10,10 @@
 
 namespace relaxc::tools {
 
-// Reads "1.5-2j", "2j" or "1.5".
-std::optional<std::complex<double>> as_complex(const std::string& text);
+// Reads "1.5-2j", "2j" or "1.5", also as NumPy and expressions of Python have them: "(1.+2.J)", "2j + 1", "-j".
+std::optional<std::complex<double>> as_complex(std::string_view written);
+// Returns whether a complex number in parentheses, as NumPy prints it, is at the beginning of the text.
+bool begins_with_complex(std::string_view text);
 
 // Returns "1.5-2j", where `text_of` gives the text of a part.
 template <class F>

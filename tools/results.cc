@@ -50,10 +50,22 @@ std::vector<std::string> labels_of(const ResultOptions& options) {
 // Says so where a row of the result has more classes than the file has lines.
 void note_missing_labels(const NamedValue& result, size_t count) {
   const std::optional<Tensor> tensor = as_tensor(result);
-  const int64_t classes = tensor && tensor->ndim() > 0 ? tensor->shape().back() : 0;
+  const bool has_classes = tensor && tensor->ndim() > 0 && !tensor->dtype().is_complex();
+  const int64_t classes = has_classes ? tensor->shape().back() : 0;
   if (classes > static_cast<int64_t>(count))
     print_note("note: result '{}' has {} classes, and the file of --labels {}\n", printable(result.name), classes,
                counted(count, "line"));
+}
+
+// Prints what --top and --labels ask for, or why there is nothing.
+void show_largest(const NamedValue& result, int64_t count, const std::vector<std::string>& labels) {
+  const std::string text = largest_elements(result, count, labels);
+  const auto* tensor = result.value.get_if<Tensor>();
+  const bool is_empty = tensor && tensor->size() == 0;
+  if (text.empty() && !is_empty)
+    print_note("note: result '{}' ({}) has no largest elements, which tensors of real numbers have\n",
+               printable(result.name), printable(describe(result.value)));
+  print_message("{}", text);
 }
 
 }  // namespace
@@ -81,7 +93,7 @@ void show_results(const std::vector<NamedValue>& results, const std::string& fun
   for (size_t i = 0; i < results.size(); ++i) {
     print_message("{}\n", summary(results[i]));
     if (!labels.empty()) note_missing_labels(results[i], labels.size());
-    if (top > 0) print_message("{}", largest_elements(results[i], top, labels));
+    if (top > 0) show_largest(results[i], top, labels);
     if (!options.output_dir.empty())
       write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
   }

@@ -62,7 +62,8 @@ class ValueParser {
     trim();
     std::string dtype = dtype_before_list();
     for (const char* pair : {"[]", "()"}) {
-      if ((around == '[' && pair[0] == '(' && !is_tuple_ahead()) || !skip(pair[0])) continue;
+      const bool is_tuple = around == '[' ? is_tuple_ahead() : !begins_with_complex(rest_);
+      if ((pair[0] == '(' && !is_tuple) || !skip(pair[0])) continue;
       WrittenValue result{pair[0], dtype};
       while (!skip(pair[1])) {
         if (!result.items.empty() && !skip(',')) fail({}, "'{}': expected ',' or '{}' at '{}'", text_, pair[1], rest_);
@@ -143,12 +144,15 @@ bool find_shape(const WrittenValue& given, size_t depth, std::vector<int64_t>& s
   }
   return true;
 }
-// Returns the nearest number of the scalar's dtype.
-double rounded(double number, const vm::ValueInfo& info) {
-  if (!info.dtype) return number;
-  Tensor tensor = Tensor::empty({}, *info.dtype);
-  tensor.set_double(0, number);
-  return tensor.as_double(0);
+// Sets an element, and returns whether the number is in the range of the tensor's dtype.
+bool set_in_range(const Tensor& tensor, int64_t i, double number) {
+  tensor.set_double(i, number);
+  return !tensor.dtype().is_float() || !std::isfinite(number) || std::isfinite(tensor.as_double(i));
+}
+// Returns the nearest number of the scalar's dtype; nullopt where it is beyond the range.
+std::optional<double> rounded(double number, const vm::ValueInfo& info) {
+  Tensor tensor = Tensor::empty({}, info.dtype.value_or(kFloat64));
+  return set_in_range(tensor, 0, number) ? std::optional(tensor.as_double(0)) : std::nullopt;
 }
 void collect_atoms(const WrittenValue& given, std::vector<const WrittenValue*>& atoms) {  // NOLINT: bounded
   if (given.open == 0) return atoms.push_back(&given);
@@ -229,36 +233,31 @@ bool is_picture(const std::string& path) {
   return std::ranges::any_of(kEndings, [&](const char* ending) { return name.ends_with(ending); });
 }
 
+static std::string element_text(const Tensor& tensor, int64_t i);
+
 Tensor with_dtype(const Tensor& tensor, DType dtype, const std::string& input, std::vector<std::string>& notes) {
   const DType from = tensor.dtype();
-  auto note = [&] {
-    notes.push_back(fmt::format("input '{}': {} is converted to {}", input, to_string(from), to_string(dtype)));
-  };
-  if (from.is_complex() && dtype.is_complex() && from != dtype) {
-    std::vector<std::string> of_parts;
-    const Tensor parts = with_dtype(parts_of(tensor), dtype.part(), input, of_parts);
-    note();
-    return Tensor::view(tensor.shape(), dtype, parts.raw(), parts.owner());
-  }
-  const bool are_real = !(from.is_string() || dtype.is_string() || from.is_complex() || dtype.is_complex());
-  if (from == dtype || !are_real) return tensor;
+  if (from == dtype || from.is_string() || dtype.is_string() || from.is_complex() > dtype.is_complex()) return tensor;
   Tensor result = Tensor::empty(tensor.shape(), dtype);
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (dtype.is_float()) {
-      const double number = tensor.as_double(i);
-      result.set_double(i, number);
-      if (std::isfinite(number) && !std::isfinite(result.as_double(i)))
-        fail({}, "input '{}': element {} is {}, which is beyond the range of {}", input, i, number, to_string(dtype));
+  const Tensor numbers = parts_of(tensor), converted = parts_of(result);
+  const int64_t parts = from.is_complex() ? 2 : 1, step = dtype.is_complex() && parts == 1 ? 2 : 1;
+  auto refuse = [&](int64_t i, const char* why) {
+    fail({}, "input '{}': element {} is {}, which is {} {}", input, i / parts, element_text(tensor, i / parts), why,
+         to_string(dtype));
+  };
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    const double number = numbers.as_double(i);
+    if (step == 2) converted.set_double(2 * i + 1, 0);
+    if (converted.dtype().is_float()) {
+      if (!set_in_range(converted, step * i, number)) refuse(i, "beyond the range of");
       continue;
     }
     constexpr double kMost = 9.2e18;  // so that the conversion to an integer is defined
-    const double number = tensor.as_double(i);
     const bool is_near = number >= -kMost && number <= kMost;
     if (is_near) result.set_int(i, from.is_float() ? static_cast<int64_t>(number) : tensor.as_int(i));
-    if (!is_near || result.as_double(i) != number)
-      fail({}, "input '{}': element {} is {}, which is not a value of {}", input, i, number, to_string(dtype));
+    if (!is_near || result.as_double(i) != number) refuse(i, "not a value of");
   }
-  note();
+  notes.push_back(fmt::format("input '{}': {} is converted to {}", input, to_string(from), to_string(dtype)));
   return result;
 }
 
@@ -292,7 +291,8 @@ vm::Value InputMaker::build(const WrittenValue& given, const vm::ValueInfo& info
     case vm::ValueKind::kInt:
       return integer(given);
     case vm::ValueKind::kDouble:
-      return rounded(number(given), info);
+      if (auto value = rounded(number(given), info)) return *value;
+      fail({}, "input '{}': {} is beyond the range of {}", input_, given.text, to_string(*info.dtype));
     case vm::ValueKind::kTuple: {
       if (given.open == 0 || given.items.size() != info.fields.size())
         fail({}, "input '{}': expected a tuple of {} items such as (x.npy, 3), with _ for a random item", input_,
@@ -366,7 +366,7 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       if (info.dtype && info.dtype->is_bool()) return bit(random_);
       return is_dim(info) ? dims_.value({-1, info.name}) : 1;
     case vm::ValueKind::kDouble:
-      return rounded(real(random_), info);
+      return rounded(real(random_), info).value_or(0);
     case vm::ValueKind::kSequence: {
       std::vector<vm::Value> items = {random_value(info.fields[0])};
       // Two items of each level would be too many where sequences are nested deeply.
@@ -400,15 +400,19 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
   Tensor tensor = Tensor::empty(std::move(shape), dtype);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const WrittenValue& atom = *atoms[static_cast<size_t>(i)];
+    auto set_float = [&](const Tensor& of, int64_t at, double number) {
+      if (!set_in_range(of, at, number))
+        fail({}, "input '{}': {} is beyond the range of {}", input_, atom.text, to_string(dtype));
+    };
     if (dtype.is_complex()) {
       const auto number = as_complex(atom.text);
       if (!number) fail({}, "input '{}': expected a complex number such as 1.5-2j, got '{}'", input_, atom.text);
-      parts_of(tensor).set_double(2 * i, number->real());
-      parts_of(tensor).set_double(2 * i + 1, number->imag());
+      set_float(parts_of(tensor), 2 * i, number->real());
+      set_float(parts_of(tensor), 2 * i + 1, number->imag());
       continue;
     }
     if (tensor.dtype().is_float()) {
-      tensor.set_double(i, number(atom));
+      set_float(tensor, i, number(atom));
       continue;
     }
     int64_t value = integer(atom);

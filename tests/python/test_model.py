@@ -59,6 +59,10 @@ class Calls(unittest.TestCase):
             np.testing.assert_array_equal(out, x.T)
             with self.assertRaisesRegex(relaxc.RunError, f"dtype is float64, expected {name}"):
                 turns(x.real.astype(np.float64))
+            if name == "complex64":
+                for beyond in (1e300, -1e300j, complex(np.inf, 1e300)):
+                    with self.assertRaisesRegex(relaxc.UsageError, "out of the range of complex64"):
+                        turns([[beyond, 0]])
 
     def test_values_that_are_not_numbers_of_the_dtype_are_refused(self):
         masked = np.ma.masked_array(self.x, mask=[1, 0, 0, 0, 0, 0])

@@ -100,8 +100,51 @@ TEST_CASE("complex numbers are read, printed and compared by their parts", "[too
   CHECK(run_has(converted.err, "input 'x': complex128 is converted to complex64"));
   const Outcome random = run_command({"run", file, "--dim", "n=2"});
   CHECK((random.exit_code == 0 && run_has(random.out, "complex64[2]  [")));
-  const Outcome refused = run_command({"run", file, "--input", "x=[1+j2]"});
-  CHECK(run_has(refused.err, "expected a complex number such as 1.5-2j, got '1+j2'"));
+  for (const char* text : {"1+j2", "1+2", "1j2", "1j+j", "+", "(1+2j", "1 2j", "j()", "()"}) {
+    const Outcome refused = run_command({"run", file, "--input", std::string("x=[") + text + "]"});
+    INFO(text << ": " << refused.out << refused.err);
+    CHECK((refused.exit_code == 1 && run_has(refused.err, "error: ")));
+  }
+}
+
+TEST_CASE("complex numbers are written as Python and NumPy print them", "[tools]") {
+  test::Folder folder("run_complex_text");
+  const std::string file = folder.write("m.py",
+                                        "@R.function\ndef main(x: R.Tensor((\"n\",), \"complex64\"), y: R.Tensor((), "
+                                        "\"complex64\")):\n    return (x, y)\n");
+  const Outcome run =
+      run_command({"run", file, "--input", "x=[(1+2j), 1.J, 1j+2, -j, ( 1 - 2e1J ), infj]", "--input", "y=(3-1j)"});
+  INFO(run.out << run.err);
+  CHECK(run_has(run.out, "complex64[6]  [1+2j, 0+1j, 2+1j, 0-1j, 1-20j, 0+infj]"));
+  CHECK(run_has(run.out, "complex64[]  [3-1j]"));
+}
+
+TEST_CASE("complex inputs take real files, and refuse numbers beyond their range", "[tools]") {
+  test::Folder folder("run_complex_files");
+  const std::string file =
+      folder.write("m.py", "@R.function\ndef main(x: R.Tensor((\"n\",), \"complex64\")):\n    return x\n");
+  write_npy(folder.at("real.npy"), Tensor::of<double>({2}, kFloat64, {1.5, -2}));
+  const Outcome real = run_command({"run", file, "--input", folder.at("real.npy")});
+  INFO(real.out << real.err);
+  CHECK(run_has(real.out, "complex64[2]  [1.5+0j, -2+0j]"));
+  CHECK(run_has(real.err, "input 'x': float64 is converted to complex64"));
+  write_npy(folder.at("large.npy"), Tensor::of<std::complex<double>>({2}, DType::complex(128), {{1, 2}, {3, 1e300}}));
+  const Outcome large = run_command({"run", file, "--input", folder.at("large.npy")});
+  CHECK(run_has(large.err, "input 'x': element 1 is 3+1e+300j, which is beyond the range of complex64"));
+  const Outcome written = run_command({"run", file, "--input", "x=[1, 2-1e40j]"});
+  CHECK((written.exit_code == 1 && run_has(written.err, "input 'x': 2-1e40j is beyond the range of complex64")));
+  const Outcome top = run_command({"run", file, "--input", "x=[1]", "--top", "2"});
+  CHECK(run_has(top.err, "result 'output_0' (complex64[1]) has no largest elements"));
+}
+
+TEST_CASE("numbers of a list beyond the range of floats are refused", "[tools]") {
+  test::Folder folder("run_range");
+  const std::string file = folder.write(
+      "m.py", "@R.function\ndef main(x: R.Tensor((1,), \"float16\"), y: R.Prim(\"float32\")):\n    return x\n");
+  const Outcome list = run_command({"run", file, "--input", "x=[1e6]"});
+  CHECK(run_has(list.err, "input 'x': 1e6 is beyond the range of float16"));
+  const Outcome scalar = run_command({"run", file, "--input", "y=-1e40"});
+  CHECK(run_has(scalar.err, "input 'y': -1e40 is beyond the range of float32"));
 }
 
 TEST_CASE("a flag is True or true", "[tools]") {

@@ -52,9 +52,14 @@ def _from_numbers(value: Any, declared: Code) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore"):
         result = array.astype(dtype)
     is_changed = dtype.kind in "iu" and not np.array_equal(result, array)
-    if is_changed or (dtype.kind == "f" and bool(np.any(np.isinf(result) & np.isfinite(array)))):
+    if is_changed or (dtype.kind in "fc" and any(_overflows(part(array), part(result)) for part in (np.real, np.imag))):
         raise TypeError(f"a number is out of the range of {dtype}")
     return result
+
+
+def _overflows(array: np.ndarray[Any, Any], result: np.ndarray[Any, Any]) -> bool:
+    """Returns whether finite numbers have become infinite in another dtype."""
+    return bool(np.any(np.isinf(result) & np.isfinite(array)))
 
 
 # The kinds of numbers in lists that become a dtype of each kind, where these are not all but complex ones.
