@@ -489,9 +489,13 @@ void check_settings_of_artifact(const std::string& path, const CompileSettings& 
       {"-O", settings.opt_level != defaults.opt_level},
       {"--stop-after", !settings.runner.stop_after.empty()},
       {"--bisect-limit", settings.runner.bisect_limit != defaults.runner.bisect_limit},
+      {"--print-after", !settings.runner.print_after.empty()},
+      {"--dump-dir", !settings.runner.dump_dir.empty()},
+      {"--time-passes", settings.runner.time_passes},
+      {"--verify-each", settings.runner.verify_each != defaults.runner.verify_each},
   };
   for (const auto& [flag, is_given] : kCompilers) {
-    if (is_given) fail({}, "'{}' is compiled already; give {} when it is compiled (relaxc compile)", path, flag);
+    if (is_given) fail_usage({}, "'{}' is compiled already; give {} when it is compiled (relaxc compile)", path, flag);
   }
 }
 

@@ -171,7 +171,9 @@ Profile profiled(const Started& it, const std::shared_ptr<vm::TaskPool>& pool) {
 int run(const BenchOptions& stated) {
   BenchOptions options = stated;
   options.inputs = with_buffer_names(stated.inputs, stated.model);
-  fix_dims(options.inputs, options.model, options.compiler);
+  const bool is_beside_model = !options.other.path.empty() && !is_library_file(options.other.path);
+  fix_dims(options.inputs, is_beside_model ? options.other.path : options.model, options.compiler);
+  options.cache.note_artifacts({options.model, options.other.path});
   std::vector<std::string> inputs = options.compiler.files(options.model);
   std::ranges::move(stated.inputs.files(), std::back_inserter(inputs));
   inputs.push_back(options.other.path);

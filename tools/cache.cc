@@ -1,6 +1,7 @@
 // relaxc cache, and the flags of commands that use the cache of artifacts.
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -120,6 +121,13 @@ CachedProgram CacheOptions::load(const std::string& model, const CompileSettings
                  age_text(std::filesystem::last_write_time(loaded.artifact, ignored)));
   }
   return loaded;
+}
+
+void CacheOptions::note_artifacts(const std::vector<std::string>& files) const {
+  const bool are_artifacts =
+      std::ranges::all_of(files, [](const std::string& file) { return file.empty() || is_library_file(file); });
+  if (are_artifacts && (off || folder != default_cache_folder()))
+    print_note("note: '{}' is compiled already: {} changes nothing\n", files[0], off ? "--no-cache" : "--cache");
 }
 
 void add_cache(CLI::App& app, int& exit_code) {

@@ -31,7 +31,8 @@ class ProfiledModel {
  public:
   ProfiledModel(const std::string& file, const std::string& other, const CompareCommand& command,
                 const std::shared_ptr<vm::TaskPool>& pool, const MachineLimits& limits)
-      : start_ms_(now_ms()),
+      : timing_(command.timing),
+        start_ms_(now_ms()),
         settings_(settings_beside(file, other, command.compiler.get(file))),
         loaded_(command.cache.load(file, settings_, command.compiler)),
         load_s_((now_ms() - start_ms_) / 1000),
@@ -50,12 +51,14 @@ class ProfiledModel {
 
   const std::vector<double>& times() const { return times_; }  // in order of the runs, until figures() sorts them
   double time_of_run() {
+    timing_.prepare_run();
     const double begin = now_ms();
     session_.run_values(inputs_, function_);
     return now_ms() - begin;
   }
   void time() { times_.push_back(time_of_run()); }
   void profile() {
+    timing_.prepare_run();
     watched_.run_values(inputs_, function_);
     ++profiled_runs_;
   }
@@ -63,12 +66,14 @@ class ProfiledModel {
   std::string figures() {
     std::ranges::sort(times_);
     const Timed timed{
-        loaded_.program, function_, inputs_, load_s_, loaded_.was_cached, cold_ms_, watched_pool_->num_workers()};
+        loaded_.program, function_, inputs_, load_s_, loaded_.was_cached, cold_ms_, watched_pool_->num_workers(),
+        timing_.cold};
     const std::string figures = figures_of(times_, timed).json();
     return fmt::format("{}, \"profile\": {}}}", figures.substr(0, figures.size() - 1), profile_.json(profiled_runs_));
   }
 
  private:
+  TimingOptions timing_;
   double start_ms_;
   CompileSettings settings_;
   CachedProgram loaded_;
@@ -87,6 +92,7 @@ constexpr int kRunsInTurn = 10;  // that are profiled
 
 ProfilePair profiled_in_turn(const CompareCommand& command) {
   auto pool = std::make_shared<vm::ThreadPool>(command.threads);
+  command.cache.note_artifacts({command.a, command.b});
   const MachineLimits limits = machine_limits(pool);
   ProfiledModel a(command.a, command.b, command, pool, limits), b(command.b, command.a, command, pool, limits);
   progress_line().end();
@@ -104,7 +110,7 @@ ProfilePair profiled_in_turn(const CompareCommand& command) {
   std::vector<double> ratios;
   for (size_t i = 0; i < a.times().size(); ++i) ratios.push_back(b.times()[i] / a.times()[i]);
   ProfilePair pair = pair_of(read_profile(command.a, a.figures()), read_profile(command.b, b.figures()));
-  pair.verdict = fmt::format("{} ({} pairs of runs)", verdict(ratios), ratios.size());
+  pair.verdict = fmt::format("{} ({} pairs of runs{})", verdict(ratios), ratios.size(), command.timing.of_caches());
   return pair;
 }
 

@@ -79,25 +79,31 @@ InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Val
                     const TimingOptions& timing) {
   std::vector<double> a, b, ratios;
   const double begin = now_ms();
+  auto time = [&](Measured& measured, std::vector<double>& times) {
+    timing.prepare_run();
+    times.push_back(measured.run(inputs));
+  };
   while (std::ssize(a) < timing.runs && (a.size() < 3 || now_ms() - begin < timing.seconds * 1000)) {
     const bool is_even = a.size() % 2 == 0;  // each is the first one in every other pair
-    if (is_even) a.push_back(first.run(inputs));
-    b.push_back(second.run(inputs));
-    if (!is_even) a.push_back(first.run(inputs));
+    if (is_even) time(first, a);
+    time(second, b);
+    if (!is_even) time(first, a);
     ratios.push_back(a.back() / b.back());
     progress_line().show(fmt::format("{} of at most {} pairs of runs", a.size(), timing.runs));
   }
   progress_line().end();
   InTurn result{median_of(b), median_of(a), median_of(ratios), true, {}};
-  result.text = fmt::format("{:.3f} ms against {:.3f} ms in turn (medians of {}), ratio {:.3f}: {}\n", result.with_ms,
-                            result.without_ms, a.size(), result.ratio, verdict(ratios));
+  result.text = fmt::format("{:.3f} ms against {:.3f} ms in turn{} (medians of {}), ratio {:.3f}: {}\n", result.with_ms,
+                            result.without_ms, timing.of_caches(), a.size(), result.ratio, verdict(ratios));
   return result;
 }
 
 }  // namespace
 
 void OtherFile::add_to(CLI::App& app, const std::string& kinds) {
-  app.add_option("--compare", path, fmt::format("another file ({}) that is run in turn, with the same inputs", kinds));
+  auto is_named = [](const std::string& text) { return text.empty() ? "expected the name of a file" : ""; };
+  app.add_option("--compare", path, fmt::format("another file ({}) that is run in turn, with the same inputs", kinds))
+      ->check(CLI::Validator(is_named, ""));
   add_tolerances(app, closeness.rtol, closeness.atol, "for two versions: ");
 }
 

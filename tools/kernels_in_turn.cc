@@ -159,10 +159,14 @@ InTurn measure_kernels(Version& with, Version& without, const std::vector<vm::Va
   RunProfiler with_kernels, without_kernels;
   // Times a run of each. Each is the first one in every other pair.
   auto pair = [&](size_t i) {
+    auto time = [&](Version& version) {
+      timing.prepare_run();
+      return version.measured.run(inputs);
+    };
     double a = 0, b = 0;
-    if (i % 2 == 0) a = with.measured.run(inputs);
-    b = without.measured.run(inputs);
-    if (i % 2 == 1) a = with.measured.run(inputs);
+    if (i % 2 == 0) a = time(with);
+    b = time(without);
+    if (i % 2 == 1) a = time(with);
     return std::pair(a, b);
   };
   double begin = now_ms();
@@ -187,8 +191,9 @@ InTurn measure_kernels(Version& with, Version& without, const std::vector<vm::Va
   std::vector<double> ratios;
   for (size_t i = 0; i < with_us.size(); ++i) ratios.push_back(with_us[i] / without_us[i]);
   result.ratio = median_of(ratios);
-  result.text = fmt::format("{:>12} {:>12} {:>8}  in turn, medians\n", "without us", "with us", "ratio") +
-                table_of(with, with_kernels, without, without_kernels, result.differ);
+  result.text =
+      fmt::format("{:>12} {:>12} {:>8}  in turn{}, medians\n", "without us", "with us", "ratio", timing.of_caches()) +
+      table_of(with, with_kernels, without, without_kernels, result.differ);
   const char* chance = result.differ ? "" : ": no kernel differs, so that a difference of the times is chance";
   result.text +=
       line_of(without_us, with_us, fmt::format("whole run ({} of each){}", ratios.size(), chance), result.differ);

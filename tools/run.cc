@@ -114,6 +114,7 @@ int run(const RunOptions& stated) {
   RunOptions options = stated;
   options.inputs = with_buffer_names(stated.inputs, stated.model);
   fix_dims(options.inputs, options.model, options.compiler);
+  options.cache.note_artifacts({options.model});
   check_output_folder(options.results.output_dir, stated.inputs.files());
   const CompileSettings settings = settings_of(options);
   if (options.accuracy)

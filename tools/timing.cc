@@ -33,6 +33,8 @@ double runs_per_s(const std::vector<double>& times) {
   return 1000 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0);
 }
 
+}  // namespace
+
 // Puts other data in place of whatever the processor's caches hold.
 class CacheEviction {
  public:
@@ -52,8 +54,6 @@ class CacheEviction {
   volatile uint64_t last_ = 0;  // is read by nobody, which the compiler does not know
 };
 
-}  // namespace
-
 void TimingOptions::add_to(CLI::App& app) {
   app.add_option("--runs", runs, "the largest number of timed runs")
       ->check(whole_number_in(1, kMostRuns))
@@ -65,6 +65,12 @@ void TimingOptions::add_to(CLI::App& app) {
       ->check(number_from(0))
       ->capture_default_str();
   app.add_flag("--cold", cold, "empty the processor's caches before each timed run");
+}
+
+void TimingOptions::prepare_run() const {
+  if (!cold) return;
+  if (!eviction) eviction = std::make_shared<CacheEviction>();
+  eviction->run();
 }
 
 double now_ms() {
@@ -107,10 +113,8 @@ std::vector<double> timed_runs(const TimingOptions& options, const std::function
   constexpr double kIntervalMs = 100;
   const double begin = now_ms();
   double shown = begin;
-  std::optional<CacheEviction> eviction;
-  if (options.cold) eviction.emplace();
   for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
-    if (eviction) eviction->run();
+    options.prepare_run();
     times.push_back(run());
     if (now_ms() - shown < kIntervalMs) continue;
     progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));

@@ -9,11 +9,18 @@
 
 namespace relaxc::tools {
 
+class CacheEviction;
+
 struct TimingOptions {
   int runs = 50, warmup = 5;
   double seconds = 10;
   bool cold = false;  // the caches of the processor are emptied before each timed run
+  mutable std::shared_ptr<CacheEviction> eviction = {};  // made when it is first needed
   void add_to(CLI::App& app);
+  // Precedes each timed run.
+  void prepare_run() const;
+  // Returns " with cold caches" where they are.
+  const char* of_caches() const { return cold ? " with cold caches" : ""; }
 };
 
 // One program on its inputs, and how it came to be.

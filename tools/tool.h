@@ -62,6 +62,8 @@ struct CacheOptions {
   std::vector<std::string> problems() const;
   // Loads the model's artifact from the cache, or compiles the model. -v tells which of the two, and why.
   CachedProgram load(const std::string& model, const CompileSettings& settings, const CompilerOptions& compiler) const;
+  // Says so where the flags of the cache change nothing, since all of the files are compiled. One may be "".
+  void note_artifacts(const std::vector<std::string>& files) const;
 };
 
 // Returns the settings for one of two files that are run side by side: those of the compiler belong to the model where

@@ -357,6 +357,11 @@ TEST_CASE("--dim is the size of a dim, and --fix-dims compiles for it", "[tools]
   REQUIRE(run_relaxc({"compile", module, "-o", artifact, "--dim", "n=3"}).exit_code == 0);
   CHECK(run_relaxc({"run", artifact}).exit_code == 0);
   CHECK(contains(run_relaxc({"run", artifact, "--dim", "n=3", "--fix-dims"}).err, "is compiled already"));
+  for (const auto& [first, second] : {std::pair(artifact, module), {module, artifact}}) {
+    const auto outcome = run_relaxc({"bench", first, "--compare", second, "--fix-dims", "--dim", "n=3", "--runs", "2"});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+  }
   CHECK(contains(run_relaxc({"run", module, "--fix-dims"}).err, "--fix-dims needs the sizes"));
 }
 

@@ -307,6 +307,16 @@ TEST_CASE("flags of the compiler belong to the model that is compared with an ar
   CHECK(contains(with_flags({"bench", artifact, "--compare", module}).out, "greatest difference of the results 0\n"));
   CHECK(with_flags({"compare", artifact, module}).exit_code == 0);
   CHECK(contains(with_flags({"bench", artifact, "--compare", artifact}).err, "is compiled already; give -O"));
+  const auto plain = [&](std::vector<std::string> command) {
+    command.insert(command.end(), {"--dim", "n=2", "--runs", "2"});
+    return run_relaxc(command);
+  };
+  CHECK(plain({"bench", artifact, "--compare", ""}).exit_code == 2);
+  CHECK(
+      contains(plain({"bench", artifact, "--compare", artifact, "--cold"}).out, " in turn with cold caches (medians"));
+  CHECK(contains(plain({"compare", artifact, artifact, "--cold"}).out, "2 pairs of runs with cold caches"));
+  CHECK(contains(plain({"bench", artifact, "--no-cache"}).err, "is compiled already: --no-cache changes nothing"));
+  CHECK(plain({"bench", artifact, "--compare", module, "--no-cache"}).err.empty());
 }
 
 TEST_CASE("bench refuses two versions with different results", "[tools]") {

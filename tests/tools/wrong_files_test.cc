@@ -105,11 +105,16 @@ TEST_CASE("an artifact refuses the flags of compilations", "[tools]") {
   test::Folder folder("compiled");
   const std::string model = folder.write("model.onnx", softmax_model()), artifact = folder.at("model.so");
   REQUIRE(run_relaxc({"compile", model, "-o", artifact}).exit_code == 0);
-  for (const auto& [flag, value] :
-       {std::pair("--dim-range", "n=1:2"), {"-O", "1"}, {"--jobs", "1"}, {"--type", "x=float32[n, 4]"}})
-    check_refused({"run", artifact, flag, value}, 1, fmt::format("is compiled already; give {}", flag));
-  check_refused({"run", artifact, "--strict"}, 1, "is compiled already; give --strict");
-  check_refused({"view", artifact, "-o", folder.at("v.html"), "--target", "x86-64"}, 1, "give --target when");
+  const std::string dump = folder.at("dump");
+  const std::vector<std::pair<std::string, std::string>> flags = {
+      {"--dim-range", "n=1:2"}, {"-O", "1"},          {"--jobs", "1"},          {"--type", "x=float32[n, 4]"},
+      {"--print-after", "all"}, {"--dump-dir", dump}, {"--verify-each", "pass"}};
+  for (const auto& [flag, value] : flags)
+    check_refused({"run", artifact, flag, value}, 2, fmt::format("is compiled already; give {}", flag));
+  for (const char* flag : {"--strict", "--time-passes"})
+    check_refused({"bench", artifact, "--compare", artifact, flag}, 2,
+                  fmt::format("is compiled already; give {}", flag));
+  check_refused({"view", artifact, "-o", folder.at("v.html"), "--target", "x86-64"}, 2, "give --target when");
   check_refused({"inspect", model, "--dim", "zz=3"}, 2, "no symbolic dim 'zz'");
 }
 
