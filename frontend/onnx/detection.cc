@@ -1,4 +1,5 @@
 // Detection: suppression of boxes, and pooling of regions of interest.
+#include "frontend/onnx/attention.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -14,6 +15,19 @@ Expr corners(Node& n, const Expr& boxes) {
   Expr half = n.scaled(n.slice(boxes, 2, int_imm(2), int_imm(4)), 0.5);
   return join(n, {n.sub(center, half), n.add(center, half)}, 2);
 }
+// The overlap of two boxes is a share, so that a threshold is one, too; ONNX Runtime refuses others as well.
+void check_overlap(Node& n) {
+  const auto known = n.constant(3);
+  const double number = known && known->size() == 1 ? known->as_double(0) : 0;
+  if (!(number >= 0 && number <= 1)) n.fail("iou_threshold is {}, expected 0 to 1", number);
+  if (known) return;
+  const Expr threshold = n.tensor(3);
+  auto one_if = [&](const char* compares, double limit) {
+    return n.cast(n.op(compares, {threshold, n.scalar_like(limit, threshold)}), kInt64);
+  };
+  const Expr is_share = n.mul(one_if("greater_equal", 0), one_if("less_equal", 1));
+  require_each_at_least(n, is_share, 1, "iou_threshold that is not 0 to 1");
+}
 Expr non_max_suppression(Node& n) {
   for (size_t i : {0, 1}) {
     if (n.rank(i) != 3) n.fail("input {} has rank {}, expected 3", i, n.rank(i));
@@ -24,6 +38,7 @@ Expr non_max_suppression(Node& n) {
     n.require_equal(product(n.shape(i)), int_imm(1), "elements of a limit");
     return n.tensor(i);
   };
+  if (n.has(3)) check_overlap(n);
   std::vector<Expr> args = {corners(n, n.tensor(0)), n.tensor(1), limit(2, 0, kInt64), limit(3, 0, kFloat32),
                             limit(4, -INFINITY, kFloat32)};
   Expr found = n.op("vision.all_class_non_max_suppression", args, AllClassNmsAttrs{.above_threshold = true});

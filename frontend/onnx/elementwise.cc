@@ -75,6 +75,7 @@ Expr bit_cast(Node& n) {
 
 Expr clip(Node& n) {
   Expr x = n.tensor(0);
+  if (n.dtype(0).is_complex()) n.fail("the input is {}, expected real numbers", to_string(n.dtype(0)));
   auto limit = [&](const char* name, size_t input) -> std::optional<Expr> {
     if (n.opset() >= 11) return n.optional_tensor(input);
     return n.has_attr(name) ? std::optional(n.scalar_like(n.attr_float(name, 0), x)) : std::nullopt;

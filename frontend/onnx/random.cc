@@ -21,7 +21,13 @@ Expr uniform(Node& n, const std::vector<Expr>& shape, DType dtype, double low, d
 std::vector<Expr> output_dims(Node& n) {
   return n.row().has_attribute("shape") ? int_imms(n.required_ints("shape")) : n.shape(0);
 }
-DType output_dtype(Node& n) { return n.attr_dtype("dtype", n.inputs() == 0 ? kFloat32 : n.dtype(0)); }
+DType output_dtype(Node& n) {
+  const DType dtype = n.attr_dtype("dtype", n.inputs() == 0 ? kFloat32 : n.dtype(0));
+  if (dtype.is_complex())
+    n.fail("the result is {}, expected real numbers; state another dtype, the attribute of this name",
+           to_string(dtype));
+  return dtype;
+}
 Expr random_uniform(Node& n) {
   return uniform(n, output_dims(n), output_dtype(n), n.attr_float("low", 0), n.attr_float("high", 1));
 }

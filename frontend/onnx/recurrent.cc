@@ -132,6 +132,13 @@ class Recurrent {
   // Returns the lengths of the sequences as [batch, 1]. The run refuses those that no sequence of these steps has, as
   // ONNX Runtime does.
   Expr lengths(const Expr& given) {
+    const Expr steps = n_.simplify(steps_);
+    const auto known = n_.constant(4);
+    for (int64_t i = 0; known && i < known->size(); ++i) {
+      const int64_t length = known->as_int(i);
+      if (length < 0 || length > as_int(steps).value_or(length))
+        n_.fail("length {} of sequence_lens is {}, expected 0 to {}, the steps of X", i, length, print_expr(steps));
+    }
     const Expr left = n_.sub(n_.op("scalar_to_tensor", {steps_}), given);
     require_each_at_least(n_, n_.op("minimum", {given, left}), 0, "sequence_lens below 0 or above the steps of X");
     return n_.reshape(given, {batch_, int_imm(1)});

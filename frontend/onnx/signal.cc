@@ -154,6 +154,11 @@ Expr transformed(Node& n, const Expr& signal, const Expr& length, const DftAttrs
                    {shape[0], int_imm(transform.results), int_imm(transform.result_parts)});
 }
 // Returns the axis of a DFT, which an operand may give, as a constant or when the model runs.
+void expect_real(Node& n) {
+  if (n.dtype(0).is_complex())
+    n.fail("the signal is {}, expected floats: the real and the imaginary parts in a last dim of 2",
+           to_string(n.dtype(0)));
+}
 Expr dft_axis(Node& n) {
   int64_t rank = n.rank(0);
   auto constant = [&](int64_t axis) { return int_imm(n.axis(axis, rank)); };
@@ -165,6 +170,7 @@ Expr dft_axis(Node& n) {
   return axes[0];
 }
 Expr dft(Node& n) {
+  expect_real(n);
   Expr axis = dft_axis(n);
   DftAttrs attrs{n.attr_int("inverse", 0) != 0, n.attr_int("onesided", 0) != 0};
   std::vector<Expr> shape = n.shape(0), dims(shape.begin(), shape.end() - (shape.empty() ? 0 : 1));
@@ -196,6 +202,7 @@ Expr dft(Node& n) {
 }
 // The signal is [batch, length], or has a last axis with the real and the imaginary parts.
 Expr stft(Node& n) {
+  expect_real(n);
   Expr x = n.rank(0) == 2 ? n.with_new_axis(n.tensor(0), 2) : n.tensor(0);
   const std::vector<Expr> shape = n.shape_of(x);
   if (shape.size() != 3) n.fail("the signal has rank {}, expected 2 or 3", shape.size());
