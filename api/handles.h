@@ -57,6 +57,10 @@ inline constexpr auto kSizesOf<relaxc_compile_options> =
                offsetof(relaxc_compile_options, in_place), offsetof(relaxc_compile_options, type_names),
                sizeof(relaxc_compile_options)};
 
+template <>
+inline constexpr auto kSizesOf<relaxc_session_options> =
+    std::array{offsetof(relaxc_session_options, log), sizeof(relaxc_session_options)};
+
 // Reports a size that ends within a member, before the first version does, or that a struct of later libraries would
 // not have either, and a later member that has a value: `bytes` are the struct's.
 void check_size(const char* name, std::span<const size_t> sizes, size_t size, const std::byte* bytes);

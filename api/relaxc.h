@@ -166,6 +166,11 @@ RELAXC_API const char* relaxc_program_note(const relaxc_program* program, const 
 /* Returns the key of a note by its index, from 0, in alphabetical order; NULL behind the last one. */
 RELAXC_API const char* relaxc_program_note_key(const relaxc_program* program, int32_t index);
 
+/* ---- Messages that are no errors; the text is valid during the call */
+
+typedef enum relaxc_log_level { RELAXC_LOG_NOTE = 0, RELAXC_LOG_WARNING = 1 } relaxc_log_level;
+typedef void (*relaxc_logger)(void* user, relaxc_log_level level, const char* message);
+
 /* ---- Sessions: the state of one caller */
 
 typedef struct relaxc_session relaxc_session;
@@ -194,6 +199,9 @@ typedef struct relaxc_session_options {
                                             the host's own tensors; 0: twice the machine's memory */
   const relaxc_allocator* allocator;     /* copied; NULL: the C library's */
   const relaxc_thread_pool* thread_pool; /* copied; NULL: threads of the session's own */
+  /* Since version 2 */
+  relaxc_logger log; /* is warned in relaxc_session_new where the system refuses some of num_threads; NULL: nobody is */
+  void* user;        /* of log */
 } relaxc_session_options;
 
 /* The session keeps the program alive. */
@@ -292,8 +300,6 @@ RELAXC_API relaxc_status relaxc_any_item(const relaxc_any* value, int32_t index,
 
 /* ---- The compiler */
 
-typedef enum relaxc_log_level { RELAXC_LOG_NOTE = 0, RELAXC_LOG_WARNING = 1 } relaxc_log_level;
-typedef void (*relaxc_logger)(void* user, relaxc_log_level level, const char* message);
 /* What a compilation is doing; the strings are valid during the callback. */
 typedef struct relaxc_progress_info {
   size_t size;         /* of this struct in the library */

@@ -151,7 +151,7 @@ struct relaxc_session {
 
 relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_options* options,
                                  relaxc_session** session) {
-  return call([&] {
+  return call([&]() __attribute__((cold)) {
     given(session, "session") = nullptr;
     const relaxc_session_options stated = options_of(options, "relaxc_session_options");
     if (stated.num_threads < 0 || stated.num_threads > relaxc::vm::kMostThreads)
@@ -167,6 +167,13 @@ relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_o
       if (!stated.thread_pool->num_workers || !stated.thread_pool->run)
         throw_usage_error("a thread pool has two functions");
       own.pool = std::make_shared<HostPool>(*stated.thread_pool);
+    } else {
+      own.pool = std::make_shared<relaxc::vm::ThreadPool>(stated.num_threads);
+      const int threads = own.pool->num_workers();
+      if (stated.log && threads < stated.num_threads)
+        stated.log(stated.user, RELAXC_LOG_WARNING,
+                   relaxc::formatted("the system refuses {} threads, so that runs have {}", stated.num_threads, threads)
+                       .c_str());
     }
     *session = new relaxc_session(&given(program, "program"), std::move(own));
   });

@@ -214,11 +214,12 @@ std::string mark_of(int descriptor, uint64_t content) {
   struct stat status{};
   fstat(descriptor, &status);
   uint64_t hash = content;
-  for (const int64_t part : {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
-                             status.st_ctim.tv_sec, status.st_ctim.tv_nsec})
-    hash = (hash ^ static_cast<uint64_t>(part)) * 0x9E3779B97F4A7C15;  // of the golden ratio, as Knuth does
+  for (const uint64_t part :
+       {uint64_t{status.st_dev}, uint64_t{status.st_ino},
+        static_cast<uint64_t>(status.st_ctim.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(status.st_ctim.tv_nsec)})
+    hash = (hash ^ part) * 0x9E3779B97F4A7C15;  // of the golden ratio, as Knuth does
   std::string mark;
-  for (int bit = 0; bit < 64; ++bit) mark += (hash >> bit & 1) != 0 ? "//." : "/.";
+  for (int bit = 0; bit < 64; ++bit) mark += &"//."[hash >> bit & 1];
   return mark;
 }
 

@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   check_signals();
   check_threads();
   check_forks();
+  check_refused_threads();
   if (failures == 0) printf("all right\n");
   return failures < 100 ? failures : 99;
 }

@@ -55,5 +55,6 @@ void check_short_memory(void);
 void check_shared_session(void);
 void check_threads(void);
 void check_forks(void);
+void check_refused_threads(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,4 +125,39 @@ void check_forks(void) {
   sem_post(&may_go_on);
   pthread_join(thread, NULL);
   EXPECT(compile_in_child() == RELAXC_OK);
+}
+
+static void keep_warning(void* user, relaxc_log_level level, const char* message) {
+  if (level == RELAXC_LOG_WARNING) snprintf(user, 256, "%s", message);
+}
+
+/* A system that has no room for the stacks of many threads. */
+void check_refused_threads(void) {
+#ifndef __SANITIZE_ADDRESS__
+#ifndef __SANITIZE_THREAD__
+  relaxc_program* program = compiled(TWICE);
+  struct rlimit usual, narrow;
+  EXPECT(getrlimit(RLIMIT_AS, &usual) == 0);
+  long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  EXPECT(fscanf(file, "%ld", &pages) == 1);
+  fclose(file);
+  narrow = usual;
+  narrow.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (64 << 20);
+  char warning[256] = "";
+  const relaxc_session_options options = {
+      .size = sizeof options, .num_threads = 500, .log = keep_warning, .user = warning};
+  relaxc_session* session = NULL;
+  EXPECT(setrlimit(RLIMIT_AS, &narrow) == 0);
+  EXPECT(relaxc_session_new(program, &options, &session) == RELAXC_OK);
+  EXPECT(setrlimit(RLIMIT_AS, &usual) == 0);
+  EXPECT(strstr(warning, "the system refuses 500 threads, so that runs have ") == warning);
+  float in[2] = {1, 2}, out[2] = {0, 0};
+  int64_t shape[2] = {1, 2};
+  DLTensor x = floats(in, 2, shape), y = floats(out, 2, shape);
+  EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[1] == 4);
+  relaxc_session_release(session);
+  relaxc_program_release(program);
+#endif
+#endif
 }

@@ -18,7 +18,7 @@ std::string layouts() {
 #define RELAXC_LAYOUT(type, member) \
   fmt::format("{}={},{} ", #type, sizeof(relaxc_##type), offsetof(relaxc_##type, member))
   return RELAXC_LAYOUT(value_info, fields) + RELAXC_LAYOUT(error_place, column) +
-         RELAXC_LAYOUT(load_options, trust_contents) + RELAXC_LAYOUT(session_options, thread_pool) +
+         RELAXC_LAYOUT(load_options, trust_contents) + RELAXC_LAYOUT(session_options, user) +
          RELAXC_LAYOUT(memory_stats, allocations) + RELAXC_LAYOUT(kernel_record, bytes) +
          RELAXC_LAYOUT(progress_info, seconds) + RELAXC_LAYOUT(compile_options, check_bounds) +
          fmt::format("api={},0", RELAXC_API_VERSION);

@@ -56,7 +56,7 @@ class LoadOptions(c.Structure):
 
 class SessionOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("num_threads", c.c_int32), ("memory_limit", c.c_int64),
-                ("allocator", c.c_void_p), ("thread_pool", c.c_void_p)]
+                ("allocator", c.c_void_p), ("thread_pool", c.c_void_p), ("log", c.c_void_p), ("user", c.c_void_p)]
 
 
 class CacheInfo(c.Structure):
