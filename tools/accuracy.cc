@@ -28,6 +28,13 @@ Program load_bytes(const std::string& name, const std::string& bytes, CompileSet
   return program;
 }
 
+// Returns the real and imaginary parts of complex numbers, which have neither rows nor classes.
+Tensor numbers_of(const Tensor& tensor) {
+  if (!tensor.dtype().is_complex()) return tensor;
+  const Tensor parts = parts_of(tensor);
+  return Tensor::view({parts.size()}, parts.dtype(), parts.raw(), parts.owner());
+}
+
 }  // namespace
 
 RunningModel::RunningModel(const std::string& name, const std::string& bytes, CompileSettings settings, int threads)
@@ -43,7 +50,7 @@ void ResultErrors::add(const std::vector<NamedValue>& exact, const std::vector<N
     if (!expected || !value || !(expected->dtype().is_float() || expected->dtype().is_complex())) continue;
     auto* known = find_item(errors_, actual[i].name, &std::pair<std::string, ResultError>::first);
     ResultError& error = known ? known->second : errors_.emplace_back(actual[i].name, ResultError()).second;
-    error.add(actual[i].name, parts_of(*expected), parts_of(*value));
+    error.add(actual[i].name, numbers_of(*expected), numbers_of(*value));
   }
 }
 

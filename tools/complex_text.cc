@@ -1,8 +1,19 @@
 #include "tools/complex_text.h"
 
+#include <cerrno>
+#include <cmath>
 #include <cstdlib>
 
 namespace relaxc::tools {
+
+std::optional<double> leading_number(const char*& at) {
+  char* end = nullptr;
+  errno = 0;
+  const double number = std::strtod(at, &end);
+  const bool is_number = end != at && !(errno == ERANGE && std::isinf(number));
+  at = end;
+  return is_number ? std::optional(number) : std::nullopt;
+}
 
 std::optional<std::complex<double>> as_complex(std::string_view written) {
   std::string text(written);
@@ -16,16 +27,14 @@ std::optional<std::complex<double>> as_complex(std::string_view written) {
   do {
     const char sign = skip("+-");
     if (sign == '\0' && (parts[0] || parts[1])) return std::nullopt;
-    char* end = nullptr;
-    double number = std::strtod(at, &end);
-    const bool has_digits = end != at;
-    at = end;
+    const char* begin = at;
+    std::optional<double> number = leading_number(at);
     const bool is_imaginary = *at == 'j' || *at == 'J';
+    if (is_imaginary && at == begin) number = 1;
     if (is_imaginary) ++at;
-    if (!has_digits) number = 1;
     std::optional<double>& part = parts[is_imaginary ? 1 : 0];
-    if (part || (!has_digits && !is_imaginary)) return std::nullopt;
-    part = sign == '-' ? -number : number;
+    if (part || !number) return std::nullopt;
+    part = sign == '-' ? -*number : *number;
     skip("");
   } while (*at != '\0');
   return std::complex<double>(parts[0].value_or(0), parts[1].value_or(0));

@@ -1,4 +1,4 @@
-// Complex numbers as text, in Python's form.
+// Numbers as text, complex ones in Python's form.
 #pragma once
 #include <fmt/format.h>
 
@@ -10,6 +10,9 @@
 
 namespace relaxc::tools {
 
+// Reads the number at the place, which moves behind it. Returns nullopt where there is none, or where it is beyond the
+// range of doubles.
+std::optional<double> leading_number(const char*& at);
 // Reads "1.5-2j", "2j" or "1.5", also as NumPy and expressions of Python have them: "(1.+2.J)", "2j + 1", "-j".
 std::optional<std::complex<double>> as_complex(std::string_view written);
 // Returns whether a complex number in parentheses, as NumPy prints it, is at the beginning of the text.

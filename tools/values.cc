@@ -436,9 +436,9 @@ std::optional<int64_t> InputMaker::as_integer(const WrittenValue& given) const {
 std::optional<double> InputMaker::as_number(const WrittenValue& given) const {
   if (given.tensor && given.tensor->size() == 1 && !given.tensor->dtype().is_complex())
     return given.tensor->as_double(0);
-  char* end = nullptr;
-  double value = std::strtod(given.text.c_str(), &end);
-  if (given.open == 0 && !given.text.empty() && *end == 0) return value;
+  const char* end = given.text.c_str();
+  const std::optional<double> value = leading_number(end);
+  if (given.open == 0 && value && *end == 0) return value;
   std::optional<int64_t> integer = as_integer(given);
   return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
 }

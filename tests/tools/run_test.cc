@@ -100,7 +100,7 @@ TEST_CASE("complex numbers are read, printed and compared by their parts", "[too
   CHECK(run_has(converted.err, "input 'x': complex128 is converted to complex64"));
   const Outcome random = run_command({"run", file, "--dim", "n=2"});
   CHECK((random.exit_code == 0 && run_has(random.out, "complex64[2]  [")));
-  for (const char* text : {"1+j2", "1+2", "1j2", "1j+j", "+", "(1+2j", "1 2j", "j()", "()"}) {
+  for (const char* text : {"1+j2", "1+2", "1j2", "1j+j", "+", "(1+2j", "1 2j", "j()", "()", "1e400j"}) {
     const Outcome refused = run_command({"run", file, "--input", std::string("x=[") + text + "]"});
     INFO(text << ": " << refused.out << refused.err);
     CHECK((refused.exit_code == 1 && run_has(refused.err, "error: ")));
@@ -135,6 +135,8 @@ TEST_CASE("complex inputs take real files, and refuse numbers beyond their range
   CHECK((written.exit_code == 1 && run_has(written.err, "input 'x': 2-1e40j is beyond the range of complex64")));
   const Outcome top = run_command({"run", file, "--input", "x=[1]", "--top", "2"});
   CHECK(run_has(top.err, "result 'output_0' (complex64[1]) has no largest elements"));
+  const Outcome accuracy = run_command({"run", file, "--input", "x=[1, 2j]", "--accuracy", "--precision", "bf16"});
+  CHECK(run_has(accuracy.out, "'output_0' in 1 run: relative RMS error 0; largest difference 0"));
 }
 
 TEST_CASE("numbers of a list beyond the range of floats are refused", "[tools]") {
@@ -143,6 +145,7 @@ TEST_CASE("numbers of a list beyond the range of floats are refused", "[tools]")
       "m.py", "@R.function\ndef main(x: R.Tensor((1,), \"float16\"), y: R.Prim(\"float32\")):\n    return x\n");
   const Outcome list = run_command({"run", file, "--input", "x=[1e6]"});
   CHECK(run_has(list.err, "input 'x': 1e6 is beyond the range of float16"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1e400]"}).err, "expected a number, got '1e400'"));
   const Outcome scalar = run_command({"run", file, "--input", "y=-1e40"});
   CHECK(run_has(scalar.err, "input 'y': -1e40 is beyond the range of float32"));
 }
