@@ -52,7 +52,7 @@ class FunctionEmitter {
   // ---- llvm_emit.cc
   void stmt(const Stmt& node);
   void for_stmt(const For& loop, const Span& span);
-  void serial_loop(const For& loop, Value min, Value end, bool ask_unroll);
+  void serial_loop(const For& loop, Value min, Value end, const char* unroll);  // unroll: LLVM's hint, or null
   void unrolled_loop(const For& loop, int64_t extent);
   void parallel_loop(const For& loop);
   void while_stmt(const While& loop);

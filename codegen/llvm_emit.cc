@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "codegen/function_emitter.h"
@@ -13,6 +14,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/visit.h"
+#include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "support/temporarily.h"
@@ -29,6 +31,22 @@ namespace {
 
 // Unrolled loops are written out up to this many copies of the innermost body; beyond that LLVM is asked to unroll.
 constexpr int64_t kMaxUnroll = 1024;
+
+// Returns the stores in a statement, those in unrolled loops once for each copy, and none of those in other loops.
+int64_t copies_of_stores(const NodeRef& node) {
+  const For* loop = node.as<For>();
+  const int64_t copies = !loop ? 1 : loop->kind == ForKind::kUnrolled ? as_int(loop->extent).value_or(0) : 0;
+  int64_t stores = node.is<BufferStore>();
+  if (copies > 0) visit_children(node, [&](const NodeRef& child, Slot) { stores += copies_of_stores(child); });
+  return checked_mul(stores, copies).value_or(std::numeric_limits<int64_t>::max());
+}
+
+// Returns whether LLVM may not unroll a loop: one over a tile of sums that fills half of 16 registers. In the copies it
+// would keep what they share, such as pixels of neighbouring windows, in registers that the sums need.
+bool has_large_tile(const For& loop, const Target& target) {
+  constexpr int kFewRegisters = 16;
+  return target.num_vector_registers <= kFewRegisters && 2 * copies_of_stores(loop.body) >= target.num_vector_registers;
+}
 
 // Sets the processor on each function, where LLVM reads it in preference to the target machine.
 void set_attributes(llvm::Function* function, const Target& target) {
@@ -124,7 +142,7 @@ void FunctionEmitter::emit_body(const Stmt& body) {
 void FunctionEmitter::emit_iterations(const For& loop, const std::optional<VarRef>& turns_with) {
   Value min = int64(loop.min);
   if (turns_with) turns_ = b_.CreateTrunc(variables_.at(turns_with->get()), b_.getInt1Ty());
-  serial_loop(loop, b_.CreateNSWAdd(min, begin_), b_.CreateNSWAdd(min, end_), false);
+  serial_loop(loop, b_.CreateNSWAdd(min, begin_), b_.CreateNSWAdd(min, end_), nullptr);
   finish();
 }
 
@@ -177,11 +195,14 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
   }
   Value min = int64(loop.min);
   Value end = b_.CreateNSWAdd(min, int64(loop.extent));
-  serial_loop(loop, min, end, loop.kind == ForKind::kUnrolled);
+  const char* unroll = loop.kind == ForKind::kUnrolled        ? "llvm.loop.unroll.full"
+                       : has_large_tile(loop, kernel_.target) ? "llvm.loop.unroll.disable"
+                                                              : nullptr;
+  serial_loop(loop, min, end, unroll);
 }
 
 // Counts in int64 for any type of the variable, so that addresses need no sign extension.
-void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool ask_unroll) {  // NOLINT: private
+void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, const char* unroll) {  // NOLINT: private
   llvm::BasicBlock *before = b_.GetInsertBlock(), *body = new_block("loop"), *after = new_block("loop_end");
   b_.CreateCondBr(b_.CreateICmpSLT(min, end), body, after);
   b_.SetInsertPoint(body);
@@ -198,10 +219,10 @@ void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool as
   Value next = b_.CreateNSWAdd(counter, b_.getInt64(1));
   counter->addIncoming(next, b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
-  if (ask_unroll) {
+  if (unroll) {
     llvm::LLVMContext& context = b_.getContext();
-    llvm::Metadata* full = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.full"));
-    llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, full});
+    llvm::Metadata* hint = llvm::MDNode::get(context, llvm::MDString::get(context, unroll));
+    llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, hint});
     id->replaceOperandWith(0, id);
     back->setMetadata(llvm::LLVMContext::MD_loop, id);
   }

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "codegen/llvm_compile.h"
+#include "codegen/target.h"
 #include "support/diagnostic.h"
 #include "tests/kernel_harness.h"
 #include "tir/analysis/annotations.h"
@@ -51,6 +53,30 @@ TEST_CASE("several dims are row-major", "[codegen]") {
   for (size_t r = 0; r < 3; ++r) {
     for (size_t c = 0; c < 5; ++c) CHECK(y[c * 3 + r] == x[r * 5 + c]);
   }
+}
+
+TEST_CASE("a loop over a tile that fills half of 16 registers is not unrolled", "[codegen]") {
+  constexpr int kLanes = 8, kTaps = 3;
+  auto multiply_adds = [&](int64_t tile, const char* target) {
+    VarRef tap = make_dim("tap"), p = make_dim("p");
+    Buffer x = flat_buffer("x", kFloat32, tile + kTaps), w = flat_buffer("w", kFloat32, kTaps * kLanes),
+           y = flat_buffer("y", kFloat32, tile * kLanes),
+           sums = make_buffer("sums", kFloat32, {imm(tile * kLanes)}, "local");
+    auto vector = [&](const Expr& first) { return ramp(first * imm(kLanes), imm(1), kLanes); };
+    auto for_pixels = [&](const Stmt& body) { return loop(p, imm(tile), body, ForKind::kUnrolled); };
+    const Expr pixel = broadcast(load(x, {p + tap}), kLanes), sum = load(sums, {vector(p)});
+    const Stmt body =
+        seq({alloc(sums), for_pixels(store(sums, broadcast(f32(0), kLanes), {vector(p)})),
+             loop(tap, imm(kTaps), for_pixels(store(sums, sum + pixel * load(w, {vector(tap)}), {vector(p)}))),
+             for_pixels(store(y, sum, {vector(p)}))});
+    const std::string text = to_assembly({{"k", prim_func({x, w, y}, {body})}}, parse_target(target));
+    int64_t count = 0;
+    for (size_t at = 0; (at = text.find("vfmadd", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  CHECK(multiply_adds(4, "x86-64-v3") == 4 * kTaps);
+  CHECK(multiply_adds(10, "x86-64-v3") == 10);
+  CHECK(multiply_adds(10, "x86-64-v4") == 10 * kTaps);
 }
 
 TEST_CASE("a parallel loop that turns back", "[codegen]") {
