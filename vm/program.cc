@@ -139,7 +139,9 @@ Program Program::from(vm::Executable executable, const KernelResolver& resolver,
 const vm::Executable& Program::executable() const { return image_->executable; }
 
 std::span<const std::byte> Program::artifact() const {
-  return image_->artifact ? image_->artifact->bytes() : std::span<const std::byte>();
+  if (!image_->artifact) return {};
+  image_->artifact->check_unchanged();
+  return image_->artifact->bytes();
 }
 
 void Program::check_weights() const {

@@ -96,6 +96,7 @@ TEST_CASE("an artifact that was written over in place loads beside a program of 
   for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, 0.5);
   const Tensor expected = Session(Program::load(other), {.threads = 1}).run({x})[0];
   const std::string content = file_text(other);
+  const Program first = Program::load(path);
   std::vector<Session> sessions;
   for (int i = 0; i < 4; ++i) {
     sessions.emplace_back(Program::load(path), SessionOptions{.threads = 1});
@@ -106,6 +107,7 @@ TEST_CASE("an artifact that was written over in place loads beside a program of 
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::ofstream(path, std::ios::binary) << content;
   }
+  CHECK_THROWS_AS(first.artifact(), RuntimeError);
   // The newest may go before the older ones, and the other way around.
   sessions.pop_back();
   sessions.erase(sessions.begin());
