@@ -26,6 +26,22 @@ class ValueBinding final : public Substitution {
   }
 };
 
+// Throws for a param with a size below 0.
+Expr with_values(const Expr& function, const VarMap& values) {
+  Expr result = ValueBinding(values)(function);
+  if (!result.is<Function>()) return result;
+  const std::vector<VarRef>&stated = function.as<Function>()->params, &params = result.as<Function>()->params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const std::vector<Expr>* dims = known_shape(params[i].type());
+    for (size_t axis = 0; dims && axis < dims->size(); ++axis) {
+      if (as_int(dims->at(axis)).value_or(0) < 0)
+        fail_usage(params[i].span(), "dim {} of param '{}', {}, would be {}, expected at least 0", axis,
+                   params[i]->name, print_expr(known_shape(stated[i].type())->at(axis)), print_expr(dims->at(axis)));
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 static bool is_public(const FunctionRef& function) { return function->attrs.has(attr_names::kGlobalSymbol); }
@@ -54,7 +70,7 @@ IRModule with_dims_bound(IRModule module, const std::map<std::string, int64_t>& 
           values.insert_or_assign(dim.get(), int_imm(it->second, dtype_of(dim)));
       }
     }
-    if (!values.empty()) function = ValueBinding(values)(function);
+    if (!values.empty()) function = with_values(function, values);
   }
   check_dim_names(dims, known);
   return module;
@@ -179,7 +195,7 @@ IRModule with_params_bound(IRModule module, const std::string& function, const s
   copy.params = std::move(params);
   if (shown) copy.attrs.set(attr_names::kInputNames, to_attr(open));
   const std::string otherwise = copy.attrs.get_string(attr_names::kOtherwise, "");
-  found = ValueBinding(bound)(make_function(std::move(copy), found.span()));
+  found = with_values(make_function(std::move(copy), found.span()), bound);
   return module.functions.contains(otherwise) ? with_params_bound(std::move(module), otherwise, values) : module;
 }
 

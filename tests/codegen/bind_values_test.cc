@@ -122,6 +122,21 @@ def sums(x: R.Tensor(("n + 3", "m"), "float32"), b: R.Tensor(("n",), "float32"),
   }
 }
 
+TEST_CASE("values of dims that make sizes negative are refused", "[codegen]") {
+  constexpr const char* kLess = R"(
+@R.function
+def less(x: R.Tensor(("m", "n - 3"), "float32"), b: R.Tensor(("n",), "float32")):
+    m = T.int64()
+    n = T.int64()
+    z = R.add(x, x)
+    return z
+)";
+  const std::string problem = "dim 1 of param 'x', n - 3, would be -2, expected at least 0";
+  CHECK_THROWS_WITH(with_dims_bound(bindable(kLess), {{"n", 1}}), Catch::Contains(problem));
+  CHECK_THROWS_WITH(with_params_bound(bindable(kLess), "", {{"b", zeros({1})}}), Catch::Contains(problem));
+  CHECK(test::contains(text_when_verified(with_dims_bound(bindable(kLess), {{"n", 3}})), "((\"m\", 0)"));
+}
+
 TEST_CASE("a run whose dims are out of their range is refused", "[codegen]") {
   const IRModule module = with_dim_ranges(bindable(kDenseLayer), {{"k", {2, 4}}, {"n", {3}}});
   const std::string text = text_when_verified(module);
