@@ -26,6 +26,7 @@ std::optional<std::complex<double>> as_complex(std::string_view written) {
   };
   do {
     const char sign = skip("+-");
+    skip("");
     if (sign == '\0' && (parts[0] || parts[1])) return std::nullopt;
     const char* begin = at;
     std::optional<double> number = leading_number(at);
