@@ -73,7 +73,7 @@ class ProfiledModel {
   }
 
  private:
-  TimingOptions timing_;
+  const TimingOptions& timing_;
   double start_ms_;
   CompileSettings settings_;
   CachedProgram loaded_;

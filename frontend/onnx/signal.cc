@@ -153,12 +153,12 @@ Expr transformed(Node& n, const Expr& signal, const Expr& length, const DftAttrs
   return n.reshape(n.op("matmul", {rows, constant(*matrix)}),
                    {shape[0], int_imm(transform.results), int_imm(transform.result_parts)});
 }
-// Returns the axis of a DFT, which an operand may give, as a constant or when the model runs.
 void expect_real(Node& n) {
   if (n.dtype(0).is_complex())
     n.fail("the signal is {}, expected floats: the real and the imaginary parts in a last dim of 2",
            to_string(n.dtype(0)));
 }
+// Returns the axis of a DFT, which an operand may give, as a constant or when the model runs.
 Expr dft_axis(Node& n) {
   int64_t rank = n.rank(0);
   auto constant = [&](int64_t axis) { return int_imm(n.axis(axis, rank)); };
