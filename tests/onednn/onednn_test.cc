@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -67,9 +68,9 @@ std::string profile_of_equal_run(const std::string& model, const std::vector<std
   return profile;
 }
 
-// Returns whether relaxc itself computes an operator of this name.
+// Returns whether relaxc itself computes an operator of this name, alone or in a fused kernel.
 bool leaves(const std::string& profile, const std::string& op) {
-  return contains(profile, "%  " + op) || contains(profile, "%  fused_" + op);
+  return std::regex_search(profile, std::regex("%  (?!onednn_)\\w*" + op));
 }
 
 Tensor small_floats(const std::vector<int64_t>& shape) {
