@@ -79,7 +79,7 @@ constexpr int64_t kPieceQuartersOfL1 = 1;       // for a thread's piece of an el
 constexpr int64_t kFewestBytesTogether = 2048;  // of rows that go through several blocks, which hide their latency
 // Of a convolution's sum: steps of a part, and tiles that read the part's weights in L1.
 constexpr int64_t kFewestDepthOfPart = 128, kFewestTilesOfPart = 4;
-constexpr int64_t kImageEighthsOfL2 = 7;  // for an image whose pixels are one line; several lines take a half
+constexpr int64_t kImageEighthsOfL2 = 7;        // for an image whose pixels are one line; several lines take a half
 constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // for weights that stay while rows of an image are read
 constexpr int64_t kGroupSlack = 4;              // times the patches of a group in L2: more are cut into single rows
 constexpr int64_t kMostPatchesOfGroup = 4096;   // of images of unknown size, however large the cache is
