@@ -52,7 +52,7 @@ constexpr ChainsProgram kMultiplyAdds{R"(x: T.Buffer((2, {lanes}), "float32"))",
                     sums[c, l] = sums[c, l] * x[0, l] + x[1, l])"};
 // The block is an instruction once it is tensorized, or several, of which those that multiply must not be the same in
 // all steps or chains: they would be computed once.
-constexpr ChainsProgram kDotProducts{
+constexpr ChainsProgram kDotProducts = {
     R"(x: T.Buffer(({rows}, {group}), "{a}"), w: T.Buffer(({chains}, {lanes}, {group}), "{b}"))",
     "r, s in T.grid({rounds}, {rows})",
     R"(for l, k in T.grid({lanes}, {group}):

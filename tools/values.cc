@@ -438,11 +438,9 @@ std::optional<double> InputMaker::as_number(const WrittenValue& given) const {
     return given.tensor->as_double(0);
   const char* end = given.text.c_str();
   const std::optional<double> value = leading_number(end);
-  if (given.open == 0 && *end == 0 && value) return value;
-  if (given.open == 0 && *end == 0 && end != given.text.c_str())
-    fail({}, "input '{}': {} is beyond the range of float64", input_, given.text);
-  std::optional<int64_t> integer = as_integer(given);
-  return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
+  const bool is_read = given.open == 0 && *end == 0 && end != given.text.c_str();
+  if (is_read && !value) fail({}, "input '{}': {} is beyond the range of float64", input_, given.text);
+  return is_read ? value : std::optional<double>(as_integer(given));
 }
 
 int64_t InputMaker::integer(const WrittenValue& given) const {

@@ -416,19 +416,39 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   return plan;
 }
 
-void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
-  BlockRV sums = sch.apply(GetBlock{ops::short_name(ops::kConv2d)});
-  const ConvolutionTile& tile = plan.tile;
-  const bool has_parts = plan.parts > 1;
-  Blocks epilogue = sch.apply(MergeEpilogue{sums});
+// Makes the border and the pixels that are read. Returns the blocks of the border.
+Blocks prepare_image(Schedule& sch, const BlockRV& sums, const Convolution& conv, const ConvolutionPlan& plan) {
   Blocks padding = sch.apply(GetProducers{sums});
   for (const BlockRV& block : padding) {
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
     if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(conv.lane));
   }
+  if (conv.copies_pixels) copy_strided_pixels(sch, sums, conv);
+  return padding;
+}
+
+// Runs the loops on all threads. `rows`: the loop over rows of tiles where tiles may reach over an open border.
+void share_loops(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan, const Loops& shared,
+                 const std::optional<LoopRV>& rows) {
+  LoopRV parallel = sch.apply(Fuse{shared});
+  // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
+  const bool shares_rows = plan.streams_image || shared.size() == 3;  // beside images and filters
+  if (rows) sch.apply(Annotate{shares_rows ? parallel : *rows, annotation<"keep_whole">(), true});
+  // The lines of a part that may be smaller are not known.
+  const bool streams_weights = plan.streams_weights || (plan.streams_image && conv.is_one_row);
+  if (streams_weights && *conv.extent(conv.filters) % plan.tile.vectors == 0)
+    sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
+  sch.apply(Parallel{parallel});
+}
+
+void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
+  BlockRV sums = sch.apply(GetBlock{ops::short_name(ops::kConv2d)});
+  const ConvolutionTile& tile = plan.tile;
+  const bool has_parts = plan.parts > 1;
+  Blocks epilogue = sch.apply(MergeEpilogue{sums});
+  const Blocks padding = prepare_image(sch, sums, conv, plan);
   const bool pads_channels = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   const bool pads_rows = pads_channels && copies_by_row(conv), pads_blocks = pads_channels && !pads_rows;
-  if (conv.copies_pixels) copy_strided_pixels(sch, sums, conv);
   if (epilogue.empty()) epilogue = {sch.apply(CacheWrite{sums, 0, has_parts ? "global" : "local"})};
   if (plan.pixels.columns != conv.extent(conv.x)) divide_into_lines(sch, sums, epilogue[0], conv, *plan.pixels.columns);
 
@@ -445,9 +465,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   Loops y = sch.apply(Split{loops[conv.y], {std::nullopt, tile.rows}});
   Loops x = sch.apply(Split{loops[conv.x], {std::nullopt, tile.columns}});
   const Loops window = map_each(conv.window, [&](size_t axis) { return loops[axis]; });
-  const bool whole_rows = plan.pixels.rows.value_or(0) % tile.rows == 0;
-  const bool has_whole_tiles = *conv.extent(conv.filters) % tile.vectors == 0;
-  const bool shares_both = whole_rows && !plan.streams_weights && !pads_blocks;
+  const bool shares_both = plan.pixels.rows.value_or(0) % tile.rows == 0 && !plan.streams_weights && !pads_blocks;
   Loops shared = {loops[conv.image_axis], filters[0]}, inside = {x[0]};
   shared.insert(plan.streams_image ? shared.begin() + 1 : shared.end(), y[0]);
   if (!shares_both) {
@@ -461,10 +479,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   const bool is_open = !has_known_pixels(conv) && plan.padding_by_conditions && !padding.empty();
   if (is_open) sch.apply(Annotate{x[0], annotation<"keep_whole">(), true});
 
-  if (pads_channels) {
-    sch.apply(ComputeAt{padding[0], pads_rows ? y[0] : filters[0]});
-    sch.apply(Vectorize{sch.apply(GetLoops{padding[0]}).back()});
-  }
+  if (pads_channels) sch.apply(ComputeAt{padding[0], pads_rows ? y[0] : filters[0]});
+  if (pads_channels) vectorize_lanes(sch, padding[0]);
 
   // The tile's sums stay in registers until the last block of the epilogue, or the sum of parts, reads them.
   if (has_parts) {
@@ -472,11 +488,9 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
     vectorize_lanes(sch, sch.apply(DecomposeReduction{sum_of_parts, part[0]}));
     sch.apply(ReverseComputeAt{epilogue[0], shared.back(), true});
     vectorize_lanes(sch, epilogue[0]);
-  } else if (plan.unrolls_epilogue) {
-    move_into_tile(sch, epilogue[0], around, true);
   } else {
-    move_into_tile(sch, sch.apply(CacheWrite{sums, 0, "local"}), around, true);
-    move_into_tile(sch, epilogue[0], around, false);
+    if (!plan.unrolls_epilogue) move_into_tile(sch, sch.apply(CacheWrite{sums, 0, "local"}), around, true);
+    move_into_tile(sch, epilogue[0], around, plan.unrolls_epilogue);
   }
   unroll(sch, {y[1], x[1], filters[1]});
   // Other windows are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
@@ -485,15 +499,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   sch.apply(DecomposeReduction{sums, window[0]});
   if (conv.group) sch.apply(Tensorize{loops[conv.lane], conv.intrin, false});
 
-  LoopRV parallel = sch.apply(Fuse{shared});
-  // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
-  bool rows_are_shared = shares_both || plan.streams_image;
-  if (is_open || pads_rows) sch.apply(Annotate{rows_are_shared ? parallel : y[0], annotation<"keep_whole">(), true});
-  // The lines of a part that may be smaller are not known.
-  const bool streams_weights = plan.streams_weights || (plan.streams_image && conv.is_one_row);
-  if (streams_weights && has_whole_tiles)
-    sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
-  sch.apply(Parallel{parallel});
+  share_loops(sch, conv, plan, shared, is_open || pads_rows ? std::optional(y[0]) : std::nullopt);
 }
 
 }  // namespace
