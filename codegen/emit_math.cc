@@ -57,8 +57,9 @@ std::optional<Bounded> bounded(const Lanes& argument, double least) {
 }
 
 // The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results;
-// in one where n is -125 or more, to twice the number, which is normal. Below -104 the result is 0 without them: masked scores of attention are far below, and a processor takes a hundred
-// cycles for a vector with a result that is too small for a normal number.
+// in one where n is -125 or more, to twice the number, which is normal. Below -104 the result is 0 without them: masked
+// scores of attention are far below, and a processor takes a hundred cycles for a vector with a result that is too
+// small for a normal number.
 Lanes exp(const Lanes& argument) {
   constexpr double kLeast = -104;
   constexpr double kLeastInOneFactor = -125.5 * kLn2;

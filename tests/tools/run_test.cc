@@ -145,7 +145,8 @@ TEST_CASE("numbers of a list beyond the range of floats are refused", "[tools]")
       "m.py", "@R.function\ndef main(x: R.Tensor((1,), \"float16\"), y: R.Prim(\"float32\")):\n    return x\n");
   const Outcome list = run_command({"run", file, "--input", "x=[1e6]"});
   CHECK(run_has(list.err, "input 'x': 1e6 is beyond the range of float16"));
-  CHECK(run_has(run_command({"run", file, "--input", "x=[1e400]"}).err, "input 'x': 1e400 is beyond the range of float64"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1e400]"}).err,
+                "input 'x': 1e400 is beyond the range of float64"));
   const Outcome scalar = run_command({"run", file, "--input", "y=-1e40"});
   CHECK(run_has(scalar.err, "input 'y': -1e40 is beyond the range of float32"));
 }
