@@ -364,12 +364,12 @@ std::vector<int64_t> possible_parts(const Convolution& conv) {
   return has_parts ? divisors_between(1, *channels, *channels) : std::vector<int64_t>{1};
 }
 
-// Returns the fewest parts whose panel of weights fills at most half of L1, where several tiles read it there. Weights
-// of all channels come from L2 for each tile: 512 filters of 2,048 channels take 1.4 times as long.
+// Returns the fewest parts whose panel of weights fills at most half of L1, where several tiles of few pixels read it
+// there. Weights of all channels come from L2 for each tile: 512 filters of 2,048 channels take 1.4 times as long.
 int64_t choose_parts(const Convolution& conv, const ConvolutionPlan& plan, const std::vector<int64_t>& possible,
                      const Target& target) {
   using namespace cost_model;
-  if (possible.size() == 1) return 1;
+  if (possible.size() == 1 || plan.tile.rows * plan.tile.columns > kMostPixelsOfPart) return 1;
   const int64_t tiles = ceil_div(*plan.pixels.columns, plan.tile.columns) *
                         (plan.streams_weights ? ceil_div(*plan.pixels.rows, plan.tile.rows) : 1);
   int64_t depth = 1;
@@ -519,9 +519,10 @@ ScheduleRule convolution_rule() {
                          "border of conditions",
                          cost_model::kMostSymbolicColumns, cost_model::kMostColumnsOfOpenBorder)},
             {"reduction_parts", "parts of the channels, which are summed one after the other",
-             fmt::format("the fewest whose weights for a tile fill half of L1, of {} steps or more, which {} or "
-                         "more tiles read there; else 1",
-                         cost_model::kFewestDepthOfPart, cost_model::kFewestTilesOfPart)},
+             fmt::format(
+                 "the fewest whose weights for a tile of at most {} pixels fill half of L1, of {} steps or more, "
+                 "which {} or more tiles read there; else 1",
+                 cost_model::kMostPixelsOfPart, cost_model::kFewestDepthOfPart, cost_model::kFewestTilesOfPart)},
             {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
              fmt::format("\"conditions\" for windows of up to {} columns, and of one filter for each channel",
                          cost_model::kNarrowWindow)},

@@ -77,8 +77,9 @@ constexpr int64_t kPanelQuartersOfL2 = 1;       // for a part of a panel
 constexpr int64_t kBlockAndPanelsInL2 = 2;      // times L2: more than that is summed in parts
 constexpr int64_t kPieceQuartersOfL1 = 1;       // for a thread's piece of an elementwise loop: operands and results fit
 constexpr int64_t kFewestBytesTogether = 2048;  // of rows that go through several blocks, which hide their latency
-// Of a convolution's sum: steps of a part, and tiles that read the part's weights in L1.
-constexpr int64_t kFewestDepthOfPart = 128, kFewestTilesOfPart = 4;
+// Of a convolution's sum: steps of a part, and tiles that read the part's weights in L1. Tiles of more pixels use each
+// weight so often that it may come from L2.
+constexpr int64_t kFewestDepthOfPart = 128, kFewestTilesOfPart = 4, kMostPixelsOfPart = 6;
 constexpr int64_t kImageEighthsOfL2 = 7;        // for an image whose pixels are one line; several lines take a half
 constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // for weights that stay while rows of an image are read
 constexpr int64_t kGroupSlack = 4;              // times the patches of a group in L2: more are cut into single rows
