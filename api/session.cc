@@ -151,7 +151,7 @@ struct relaxc_session {
 
 relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_options* options,
                                  relaxc_session** session) {
-  return call([&]() __attribute__((cold)) {
+  return call([&]() __attribute__((cold)) {  // as small code as it can be
     given(session, "session") = nullptr;
     const relaxc_session_options stated = options_of(options, "relaxc_session_options");
     if (stated.num_threads < 0 || stated.num_threads > relaxc::vm::kMostThreads)

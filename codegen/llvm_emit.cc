@@ -41,8 +41,8 @@ int64_t copies_of_stores(const NodeRef& node) {
   return checked_mul(stores, copies).value_or(std::numeric_limits<int64_t>::max());
 }
 
-// Returns whether LLVM may not unroll a loop: one over a tile of sums that fills half of 16 registers. In the copies it
-// would keep what they share, such as pixels of neighbouring windows, in registers that the sums need.
+// Returns whether LLVM must leave a loop as it is: one over a tile of sums that fills half of 16 registers. In copies
+// it would keep what they share, such as pixels of neighbouring windows, in registers that the sums need.
 bool has_large_tile(const For& loop, const Target& target) {
   constexpr int kFewRegisters = 16;
   return target.num_vector_registers <= kFewRegisters && 2 * copies_of_stores(loop.body) >= target.num_vector_registers;

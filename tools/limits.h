@@ -34,7 +34,7 @@ struct MachineLimits {
 
 // Measures for about half a second. Other work on the machine makes it slower, so the largest figures that were ever
 // measured count: they are kept in the user's cache folder ($XDG_CACHE_HOME, or ~/.cache), in
-// relaxc/limits2-PROCESSOR-THREADS.txt. A folder that cannot be written is no error.
+// relaxc/limits2-PROCESSOR-THREADS.txt. Where that folder cannot be written, nothing is kept.
 MachineLimits machine_limits(const std::shared_ptr<vm::TaskPool>& pool);
 
 }  // namespace relaxc::tools
