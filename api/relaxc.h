@@ -325,7 +325,7 @@ typedef struct relaxc_compile_options {
   int32_t num_threads;   /* that compile; 0: all cores */
   int32_t opt_level;     /* 1 to 3, of machine code; 0: the default, 2; -1: level 0 */
   double winograd_error; /* the most error of Winograd's algorithm, as a multiple of that of direct sums: 0 is the
-                            default, 2; negative: all convolutions are direct */
+                            default, 2.5; negative: all convolutions are direct */
   const char* cache;     /* of relaxc_compile: the folder that keeps compiled models; NULL: that of the command line
                             (RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none */
   relaxc_logger log;     /* NULL: warnings are dropped */

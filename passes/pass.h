@@ -27,7 +27,7 @@ using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 enum class OutOfRange : uint8_t { kError, kClamp };
 
 // The error that Winograd's algorithm may have by default, as a multiple of that of direct sums.
-constexpr double kWinogradError = 2;
+constexpr double kWinogradError = 2.5;
 
 // The numbers of 16 bits that products and weights of float32 become (passes/precision.h); kMixed: where that is
 // faster.

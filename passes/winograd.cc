@@ -227,7 +227,7 @@ WinogradChoice choose_winograd(const WindowSums& sums, double most_error, const 
   double fewest = std::numeric_limits<double>::infinity();
   for (int64_t tile : MinimalFiltering::tiles()) {
     const MinimalFiltering filtering(tile);
-    if (filtering.error() > most_error) continue;
+    if (filtering.error(sums.channels) > most_error) continue;
     const double cycles = winograd_cycles(sums, filtering, target);
     const int64_t bytes = filtering.patch() * filtering.patch() * sums.channels * sums.filters * kFloat32.bytes();
     const bool may_be_used =
@@ -235,8 +235,9 @@ WinogradChoice choose_winograd(const WindowSums& sums, double most_error, const 
     if (cycles < fewest) best = {.gains = may_be_used && cycles < direct, .tile = tile};
     fewest = std::min(cycles, fewest);
   }
-  if (best) return *best;
-  return {.gains = false, .tile = choose_winograd(sums, kWinogradError, target).tile};
+  if (!best && most_error < kWinogradError)
+    return {.gains = false, .tile = choose_winograd(sums, kWinogradError, target).tile};
+  return best.value_or(WinogradChoice{.gains = false, .tile = MinimalFiltering::tiles().front()});
 }
 
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target) {

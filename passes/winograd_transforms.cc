@@ -54,24 +54,38 @@ std::vector<Value> every_second(const std::vector<Value>& values, size_t first) 
   return result;
 }
 
-// Returns the matrix, by rows, of a linear function of `size` numbers.
-template <class Function>
-std::vector<std::vector<double>> matrix_of(int64_t size, const Function& function) {
-  std::vector<std::vector<double>> rows;
-  for (size_t column = 0; column < static_cast<size_t>(size); ++column) {
-    std::vector<double> unit(static_cast<size_t>(size));
-    unit[column] = 1;
-    const std::vector<double> values = function(unit);
-    rows.resize(values.size());
-    for (size_t row = 0; row < rows.size(); ++row) rows[row].push_back(values[row]);
-  }
-  return rows;
-}
-
 double squared_norm(std::span<const double> values) {
   double sum = 0;
   for (double value : values) sum += value * value;
   return sum;
+}
+
+// A sum of random numbers with these factors, and the variance of the roundings on the way to it in units of those of
+// a number. A product is exact: a power of two, or fused with the addition that follows.
+struct Rounded {
+  std::vector<double> factors;
+  double roundings = 0;
+
+  double variance() const { return squared_norm(factors); }
+};
+
+Rounded weighted_sum(double x, const Rounded& a, double y, const Rounded& b) {
+  Rounded sum{a.factors, x * x * a.roundings + y * y * b.roundings};
+  for (size_t i = 0; i < sum.factors.size(); ++i) sum.factors[i] = x * a.factors[i] + y * b.factors[i];
+  sum.roundings += sum.variance();
+  return sum;
+}
+Rounded operator+(const Rounded& a, const Rounded& b) { return weighted_sum(1, a, 1, b); }
+Rounded operator-(const Rounded& a, const Rounded& b) { return weighted_sum(1, a, -1, b); }
+Rounded times(double factor, const Rounded& x) {
+  return {map_each(x.factors, [&](double value) { return value * factor; }), factor * factor * x.roundings};
+}
+
+// Returns the random numbers themselves.
+std::vector<Rounded> exact_numbers(int64_t size) {
+  std::vector<Rounded> result(static_cast<size_t>(size), {std::vector<double>(static_cast<size_t>(size))});
+  for (size_t i = 0; i < result.size(); ++i) result[i].factors[i] = 1;
+  return result;
 }
 
 // Returns the coefficients of the product of (y - root) over the roots, the constant first.
@@ -162,16 +176,29 @@ std::vector<std::array<double, 3>> MinimalFiltering::of_window() const {
   return result;
 }
 
-double MinimalFiltering::error() const {
-  const auto patch_rows = matrix_of(patch(), [&](const auto& values) { return of_patch(values); });
-  const auto result_rows = matrix_of(patch(), [&](const auto& values) { return of_products(values); });
-  const auto window_rows = of_window();
-  double sum = 0;
-  for (const std::vector<double>& row : result_rows) {
-    for (size_t point = 0; point < row.size(); ++point)
-      sum += row[point] * row[point] * squared_norm(patch_rows[point]) * squared_norm(window_rows[point]);
+double MinimalFiltering::error(int64_t channels) const {
+  const std::vector<Rounded> pixels = of_patch(exact_numbers(patch()));
+  const std::vector<Rounded> rows = of_products(exact_numbers(patch()));
+  const auto window = of_window();
+  std::vector<Rounded> products;  // of pixels with weights, as factors of each pair
+  for (size_t point = 0; point < pixels.size(); ++point) {
+    products.emplace_back();
+    for (double pixel : pixels[point].factors) {
+      for (double weight : window[point]) products.back().factors.push_back(pixel * weight);
+    }
   }
-  return sum / static_cast<double>(tile_) / 9;
+  double sums = 0, of_pixels = 0, of_results = 0;
+  for (const Rounded& row : rows) {
+    for (size_t point = 0; point < pixels.size(); ++point) {
+      const double used = row.factors[point] * row.factors[point] / static_cast<double>(tile_);
+      sums += used * products[point].variance();
+      of_pixels += used * pixels[point].roundings * squared_norm(window[point]);
+    }
+  }
+  for (const Rounded& result : of_products(products)) of_results += result.roundings / static_cast<double>(tile_);
+  const auto count = static_cast<double>(channels);
+  const double once = sums * sums + 2 * sums * of_pixels + of_results * (sums + 3);
+  return std::sqrt((sums * sums * (count + 1) / 2 + once) / (9 * (9 * count + 1) / 2));
 }
 
 template std::vector<Expr> MinimalFiltering::of_patch(const std::vector<Expr>&) const;

@@ -33,13 +33,14 @@ class MinimalFiltering {
   std::vector<std::array<double, 3>> of_window() const;
 
   // Returns the error of a 3x3 convolution as a multiple of that of direct sums, both as the root of the mean square
-  // over all results, for random data and weights and many channels; a quarter more for 16 of them.
+  // over all results, for random data and weights.
   //
-  // Each of the C additions of a point rounds by a part of the sum so far, which adds up to C^2 / 2 times the variance
-  // of a product, that is, the squared norms of the rows that transform pixels and weights. The result's transform adds
-  // these variances by its squared entries. Direct sums have 9 C additions of plain products, and a window of two
-  // dimensions has the product of both sides' factors.
-  double error() const;
+  // Each of the C additions of a point rounds by a part of the sum so far, which adds up to C (C + 1) / 2 times the
+  // variance of a product, that is, the squared norms of the rows that transform pixels and weights. Pixels, weights
+  // and results are rounded as they are transformed, which adds some C variances. The result's transform adds these by
+  // its squared entries. Direct sums have 9 C additions of plain products, and a window of two dimensions has the
+  // product of both sides' factors.
+  double error(int64_t channels) const;
 
  private:
   int64_t tile_;

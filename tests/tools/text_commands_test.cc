@@ -385,7 +385,7 @@ def rows(sch):
     return contains(relaxc_command(words).out, "winograd");
   };
   CHECK(uses_winograd({}));
-  CHECK(uses_winograd({"--winograd-error", "0.6"}));
+  CHECK(uses_winograd({"--winograd-error", "0.8"}));
   CHECK(!uses_winograd({"--winograd-error", "0"}));
   CHECK(relaxc_command({"compile", kOnnxFile, "--winograd-error", "-1"}).exit_code != 0);
 }
