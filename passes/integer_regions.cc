@@ -391,9 +391,12 @@ class IntegerRegions final : public GraphRewriter {
     limited_dims_.insert((*dim)->name);
     return true;
   }
-  // Returns the value with numbers of the dtype that the instructions take on the left.
+  // Returns whether the instructions take bytes on the left, but not these.
+  bool take_other_sign(DType dtype) const {
+    return activations_ && is_byte(*activations_) && is_byte(dtype) && dtype != *activations_;
+  }
   QuantizedValue left_of_dots(const QuantizedValue& x, Builder& b) {
-    return activations_ ? in_dtype(x, *activations_, b) : x;
+    return take_other_sign(x.dtype()) ? in_dtype(x, *activations_, b) : x;
   }
   // Returns the value with numbers of that dtype of 8 bits.
   QuantizedValue in_dtype(const QuantizedValue& value, DType dtype, Builder& b) {
@@ -501,7 +504,7 @@ class IntegerRegions final : public GraphRewriter {
     }
     const bool is_rounded = !same_node(args[0], call.args[0]);
     const std::optional<double> zero = constant_element(args[2]);
-    const bool turns = activations_ && zero && is_byte(attrs.out_dtype) && attrs.out_dtype != *activations_;
+    const bool turns = zero && take_other_sign(attrs.out_dtype);
     const DType dtype = turns ? *activations_ : attrs.out_dtype;
     if (turns) args[2] = scalar_constant(*zero + (attrs.out_dtype == kInt8 ? 128 : -128), dtype);
     std::optional<Expr> made = quantized_parts(args, dtype, b);

@@ -192,7 +192,7 @@ class WeightPacker final : public GraphRewriter {
     DType result = tensor_dtype(binding.value.type()).value_or(kInt64);
     bool floats = right.is_float() && right.bits <= 32 && (left == right || left == kFloat32) &&
                   (result == right || result == kFloat32);
-    bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
+    bool bytes = right == DType::int_(8) && left.is_integral() && left.bits <= 16 && result == kInt32;
     // integer_regions makes products of bytes where it gains to pack the right operand in each run.
     if (!bytes && !(floats && node.args[1].is<Constant>())) return std::nullopt;
     const size_t rank_of_batch = dims->size() - 2;

@@ -118,7 +118,7 @@ std::optional<SignedWeight> signed_weight(const QuantizedValue& weight, bool is_
 }
 
 std::optional<DType> activations_for_dots(const Target& target) {
-  for (DType dtype : {kUInt8, kInt8}) {
+  for (DType dtype : {kUInt8, kInt8, kInt16}) {
     if (find_dot_form(dtype, kInt8, kInt32, target)) return dtype;
   }
   return std::nullopt;

@@ -37,8 +37,8 @@ struct SignedWeight {
 // not constant, its zero point is not one for all or one for each output, or sums of `depth` products can exceed int32.
 std::optional<SignedWeight> signed_weight(const QuantizedValue& weight, bool is_matrix);
 
-// Returns the dtype of a left operand, uint8 or int8, for which the target sums products with int8 in one instruction;
-// nullopt where it has none.
+// Returns the dtype of a left operand for which the target sums products with int8 in one instruction: uint8, int8, or
+// int16 for bytes of either sign (widen_bytes); nullopt where it has none.
 std::optional<DType> activations_for_dots(const Target& target);
 
 // Returns numbers of the other sign, all 128 larger or smaller, and the zero point that belongs to these.

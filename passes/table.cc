@@ -23,6 +23,7 @@ namespace relaxc {
   X(pack_quantized, "keep weights of 2, 4 or 8 bits in panels of words, which their products unpack")                 \
   X(move_scales, "scale the left operands of products in place of the right ones, which lie where they are read")     \
   X(thin_products, "write products with few rows or columns as sums along rows, without transposing a matrix")        \
+  X(widen_bytes, "keep bytes that products read in 16 bits where the target multiplies these")                        \
   X(choose_layouts, "choose the layout of each value, by the cost of each edge, and write the transforms")            \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")          \
   X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")          \
@@ -146,7 +147,7 @@ const std::vector<Pipeline>& pipelines() {
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
         "canonicalize", "fold_batch_norm", "fold_parameters", "apply_kernels", "decompose_rest", "integer_regions",
         "lookup_tables", "split_weight_batches", "fold_constants", "lower_precision", "pack_quantized", "move_scales",
-        "thin_products", "choose_layouts", "remove_dead_code",
+        "thin_products", "widen_bytes", "choose_layouts", "remove_dead_code",
         "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // clang-format on

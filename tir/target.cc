@@ -29,7 +29,7 @@ constexpr FigureRow kFigures[] = {
     {"has_fma", "fused multiply-add", at<&Target::has_fma>, true},
     {"has_float16_conversion", "float16 to float32 and back in one instruction", at<&Target::has_float16_conversion>,
      true},
-    {"has_int8_dot", "sums of four products of bytes in each lane", at<&Target::has_int8_dot>, true},
+    {"has_int8_dot", "sums of products of bytes in each lane", at<&Target::has_int8_dot>, true},
     {"has_bfloat16_dot", "sums of two products of bfloat16 in each lane", at<&Target::has_bfloat16_dot>, true},
     {"has_int8_tiles", "products of tiles of bytes in matrix registers", at<&Target::has_int8_tiles>, true},
     {"has_bfloat16_tiles", "products of tiles of bfloat16 in matrix registers", at<&Target::has_bfloat16_tiles>, true},

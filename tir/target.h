@@ -41,7 +41,7 @@ struct Target {
   int num_vector_registers = 16;
   bool has_fma = false;                 // a * b + c in one instruction
   bool has_float16_conversion = false;  // float16 <-> float32 in one instruction
-  bool has_int8_dot = false;            // sums of four products of bytes (vpdpbusd, sdot, or two pmaddwd)
+  bool has_int8_dot = false;            // sums of products of bytes (vpdpbusd, sdot; pmaddwd, of widened ones)
   bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps), as wide as vectors are
   bool has_int8_tiles = false;          // products of tiles of bytes in matrix registers (AMX)
   bool has_bfloat16_tiles = false;      // the same of bfloat16

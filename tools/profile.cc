@@ -36,14 +36,15 @@ std::string types_of(std::span<const Tensor* const> tensors) {
 }
 
 // Returns the numbers that a kernel multiplies, if it is a product: narrow ones only where both operands are, the
-// weight and what it is multiplied with. A narrow weight alone is made float32 first. Kernels without a product have a
+// weight and what it is multiplied with, which may be bytes widened to int16. A narrow weight alone is made float32
+// first. Kernels without a product have a
 // few operations per element, and memory bounds them at any rate of products.
 ProductKind product_of(const vm::KernelEvent& event) {
   const auto inputs = event.tensors.first(event.tensors.size() - 1);
   auto has_two = [&](auto is_such) {
     return std::ranges::count_if(inputs, [&](const Tensor* input) { return is_such(input->dtype()); }) >= 2;
   };
-  if (has_two([](DType dtype) { return dtype == DType::int_(8) || dtype == DType::uint(8); }))
+  if (has_two([](DType dtype) { return dtype.is_integral() && (dtype.bits == 8 || dtype == DType::int_(16)); }))
     return ProductKind::kInt8;
   if (has_two([](DType dtype) { return dtype == DType::bfloat16(); })) return ProductKind::kBFloat16;
   return ProductKind::kFloat32;

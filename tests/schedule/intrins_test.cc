@@ -192,7 +192,7 @@ TEST_CASE("dot products whose lanes have elements of their own on both sides", "
 }
 
 TEST_CASE("rules find the dot product of a target by its operands", "[schedule]") {
-  const DType s8 = DType::int_(8), u8 = DType::uint(8), bf16 = DType::bfloat16();
+  const DType s8 = DType::int_(8), u8 = DType::uint(8), s16 = DType::int_(16), bf16 = DType::bfloat16();
   auto form = [&](const char* target, DType a, DType b, DType result) -> std::string {
     const DotForm* found = find_dot_form(a, b, result, codegen::parse_target(target));
     return found ? fmt::format("{} {}", found->name, found->group) : "";
@@ -201,10 +201,10 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(form("cpu=cooperlake", bf16, bf16, kFloat32) == "dot_16x2_bf16bf16f32_avx512 2");
   CHECK(form("cpu=alderlake", u8, s8, kInt32) == "dot_8x4_u8s8s32_vnni 4");
   CHECK(form("cpu=alderlake", s8, s8, kInt32) == "dot_8x4_s8s8s32_vnni 4");
-  CHECK(form("x86-64-v4", u8, s8, kInt32) == "dot_16x4_u8s8s32_avx512 4");
-  CHECK(form("x86-64-v4", s8, s8, kInt32).empty());
-  CHECK(form("x86-64-v3", u8, s8, kInt32) == "dot_8x4_u8s8s32_avx2 4");
-  CHECK(form("x86-64", u8, s8, kInt32) == "dot_4x4_u8s8s32_sse2 4");
+  CHECK(form("x86-64-v4", s16, s8, kInt32) == "dot_16x2_s16s8s32_avx512 2");
+  CHECK(form("x86-64-v4", u8, s8, kInt32).empty());
+  CHECK(form("x86-64-v3", s16, s8, kInt32) == "dot_8x2_s16s8s32_avx2 2");
+  CHECK(form("x86-64", s16, s8, kInt32) == "dot_4x2_s16s8s32_sse2 2");
   CHECK(form("cpu=sapphirerapids", kFloat32, kFloat32, kFloat32).empty());
   CHECK(form("triple=aarch64-linux-gnu,+dotprod", s8, s8, kInt32) == "dot_4x4_s8s8s32_neon 4");
   CHECK(form("triple=aarch64-linux-gnu,+dotprod", u8, s8, kInt32) == "dot_4x4_u8s8s32_dotprod 4");

@@ -15,8 +15,8 @@ namespace relaxc {
 namespace {
 
 // A negative number of lanes counts multiples of T.vscale(). Placeholders of the implementations: {n}, the lanes;
-// {bits} of n lanes of int32; {b}, all bytes of the row's b as int32 lanes (where the group is 1: b); {a}, the group of
-// a as one int32 in each lane. A row without a figure is there for `tensorize` in users' schedules.
+// {bits} of n lanes of int32; {b}, all bytes of the row's b as int32 lanes (where a group is not 32 bits: b); {a}, the
+// group of a as one int32 in each lane. A row without a figure is there for `tensorize` in users' schedules.
 struct DotRow : DotForm {
   std::string text;  // c[0:n] =
 };
@@ -71,15 +71,14 @@ DotRow unsigned_b(std::string name, std::string_view llvm_name) {
   return row;
 }
 
-// Returns the row of the product of uint8 and int8 by pmaddwd, which sums two products of int16 exactly: of the even
-// bytes, and of the odd ones. (pmaddubsw takes bytes, and saturates sums of two.) Each operand takes two or three
-// instructions to widen, which all vectors of a tile that it is multiplied with share.
-DotRow sums_of_pairs(std::string name, std::string_view llvm_name) {
+// Returns the row of the product of int16 and int8, which is widened: pmaddwd sums two products exactly, where
+// pmaddubsw, of bytes, saturates. Passes widen the left operand (passes/widen_bytes.cc).
+DotRow widened_pairs(std::string name, std::string_view llvm_name) {
   DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
-  row.a = DType::uint(8), row.b = DType::int_(8), row.group = 4;
+  row.b = DType::int_(8);
   row.text = fmt::format(
-      R"(C[0:{{n}}] + T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.reinterpret("int16x{1}", T.bitwise_and({{a}}, T.Broadcast(16711935, {{n}}))), T.shift_right(T.reinterpret("int16x{1}", T.shift_left(T.reinterpret("uint16x{1}", {{b}}), T.Broadcast(T.uint16(8), {1}))), T.Broadcast(T.int16(8), {1}))) + T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.reinterpret("int16x{1}", T.shift_right(T.reinterpret("uint16x{1}", {{a}}), T.Broadcast(T.uint16(8), {1}))), T.shift_right(T.reinterpret("int16x{1}", {{b}}), T.Broadcast(T.int16(8), {1}))))",
-      llvm_name, 2 * row.lanes);
+      R"(C[0:{{n}}] + T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.reinterpret("int16x{1}", {{a}}), T.Cast("int16x{1}", {{b}})))",
+      llvm_name, row.lanes * row.group);
   return row;
 }
 
@@ -104,9 +103,9 @@ const std::vector<DotRow>& dot_rows() {
       unsigned_sdot("dot_4x4_u8s8s32_dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
       // Rules do not make vectors of scalable length, so this form is not theirs.
       one_call("dot_4xvscalex4_s8s8s32_sve", "llvm.aarch64.sve.sdot.nxv4i32"),
-      sums_of_pairs("dot_16x4_u8s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
-      sums_of_pairs("dot_8x4_u8s8s32_avx2", "llvm.x86.avx2.pmadd.wd"),
-      sums_of_pairs("dot_4x4_u8s8s32_sse2", "llvm.x86.sse2.pmadd.wd"),
+      widened_pairs("dot_16x2_s16s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
+      widened_pairs("dot_8x2_s16s8s32_avx2", "llvm.x86.avx2.pmadd.wd"),
+      widened_pairs("dot_4x2_s16s8s32_sse2", "llvm.x86.sse2.pmadd.wd"),
   };
   return kRows;
 }
@@ -147,7 +146,8 @@ std::string module_text(const DotRow& row, Operands operands) {
   std::string a =
       is_by_lane ? a_by_lane(row) : fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.group, n);
   std::string b = fmt::format("B[{}0:{}]", is_vector ? "" : "0, ", lanes(row.lanes * row.group));
-  if (!single) b = fmt::format(R"(T.reinterpret("{}", {}))", to_string(DType::int_(32).with_lanes(row.lanes)), b);
+  if (!single && row.group * row.b.bits == 32)
+    b = fmt::format(R"(T.reinterpret("{}", {}))", to_string(DType::int_(32).with_lanes(row.lanes)), b);
   std::string result = row.text;
   for (const auto& [name, text] : {std::pair("{a}", a), {"{b}", b}, {"{n}", n}, {"{bits}", lanes(32 * row.lanes)}})
     result = replaced(std::move(result), name, text);

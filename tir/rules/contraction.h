@@ -18,6 +18,7 @@ struct ContractionTile {
   // An instruction that sums `group` products in each lane; empty: multiply-add.
   std::string intrin = {};
   int group = 1;
+  bool adds_products = false;   // which the instruction does not: they take registers beside the accumulators
   bool copies_operand = false;  // into panels, first
   // A block before the product unpacks the right operand from words of few bits: in registers, for a tile that has all
   // rows, or once for all row tiles, into a panel that stays in the L2 cache. Rows of the operand share a scale.

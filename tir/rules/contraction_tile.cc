@@ -4,6 +4,7 @@
 
 #include "support/checked_math.h"
 #include "tir/analysis/conditions.h"
+#include "tir/dot_intrinsics.h"
 #include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
@@ -196,6 +197,7 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
                          *size, *columns);
     tile.group = form->group;
     tile.intrin = form->name;
+    tile.adds_products = !find_dot_intrinsic(form->instruction)->accumulates;
   } else if (!same_node(y[1], x.back())) {
     return kOtherForm;
   }
@@ -281,6 +283,7 @@ bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const 
 int64_t step_of_reduction(const std::vector<int64_t>& candidates, int64_t depth, const ContractionTile& tile,
                           std::optional<int64_t> rows) {
   if (tile.reads_panels_once(rows)) return 1;
+  if (tile.adds_products) return std::min(candidates.back(), kMostStepOfProducts);
   bool is_wide = tile.row_vectors() > kSideBySide;
   int64_t most = !rows || (is_wide && depth < kLongSum) ? kMostWideStep : kMostStep;
   int64_t best = 1;
@@ -412,31 +415,33 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
 }
 
 std::vector<DecisionRow> contraction_decisions() {
-  return {{"copy_operand", "copy the right operand into panels first",
-           fmt::format("rows >= {} * products per cycle, of a batch where L1 does not hold it; or it is constant",
-                       kCopyCycles)},
-          {"columns", "columns of a register tile, one panel or several",
-           fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
-          {"rows", "rows of a register tile",
-           fmt::format(
-               "(vector registers - vectors of columns - spare) / vectors of columns; spare are {}, of {} or more {}",
-               kSpareOfFew, kManyRegisters, kSpareOfMany)},
-          {"row_tiles", "row tiles in a block of rows; 0: threads share panels",
-           fmt::format("rows * row bytes = {}/8 L2 (BLIS's mc)", kBlockEighthsOfL2)},
-          {"columns_first", "all products of a batch use a panel before the next one",
-           "a product has fewer rows than the tile columns, and the panels fill more than half of L2"},
-          {"reduction_parts", "parts of the reduction, one after the other",
-           fmt::format("a part of a panel = {}/4 L2 (BLIS's kc)", kPanelQuartersOfL2)},
-          {"step", "iterations of the reduction unrolled",
-           fmt::format("{}; with more accumulators {}, of a depth of {} or more {}", kMostStep, kMostWideStep, kLongSum,
-                       kMostStep)},
-          {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
-           "\"loop\" where the blocks call functions such as exp"},
-          {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once; 0: none",
-           fmt::format("{}; none for a tile of fewer rows than {}; {} where it is unpacked in registers", kRowsAhead,
-                       kFewestFetchedRows, kUnpackedRowsAhead)},
-          {"unpack", "where the numbers of few bits of a right operand become floats, in \"registers\" or a \"panel\"",
-           "\"registers\" where a tile with a vector of each number of a word has all rows"}};
+  return {
+      {"copy_operand", "copy the right operand into panels first",
+       fmt::format("rows >= {} * products per cycle, of a batch where L1 does not hold it; or it is constant",
+                   kCopyCycles)},
+      {"columns", "columns of a register tile, one panel or several",
+       fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
+      {"rows", "rows of a register tile",
+       fmt::format(
+           "(vector registers - vectors of columns - spare) / vectors of columns; spare are {}, of {} or more {}",
+           kSpareOfFew, kManyRegisters, kSpareOfMany)},
+      {"row_tiles", "row tiles in a block of rows; 0: threads share panels",
+       fmt::format("rows * row bytes = {}/8 L2 (BLIS's mc)", kBlockEighthsOfL2)},
+      {"columns_first", "all products of a batch use a panel before the next one",
+       "a product has fewer rows than the tile columns, and the panels fill more than half of L2"},
+      {"reduction_parts", "parts of the reduction, one after the other",
+       fmt::format("a part of a panel = {}/4 L2 (BLIS's kc)", kPanelQuartersOfL2)},
+      {"step", "iterations of the reduction unrolled",
+       fmt::format("{}; with more accumulators {}, of a depth of {} or more {}; {} where an instruction's products are "
+                   "added by another",
+                   kMostStep, kMostWideStep, kLongSum, kMostStep, kMostStepOfProducts)},
+      {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
+       "\"loop\" where the blocks call functions such as exp"},
+      {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once; 0: none",
+       fmt::format("{}; none for a tile of fewer rows than {}; {} where it is unpacked in registers", kRowsAhead,
+                   kFewestFetchedRows, kUnpackedRowsAhead)},
+      {"unpack", "where the numbers of few bits of a right operand become floats, in \"registers\" or a \"panel\"",
+       "\"registers\" where a tile with a vector of each number of a word has all rows"}};
 }
 
 }  // namespace relaxc

@@ -47,6 +47,7 @@ constexpr int kFewestWideRows = 4;                   // of a tile on two panels:
 constexpr int64_t kNarrowWindow = 3;                 // columns of a window that reads its border by conditions
 constexpr int64_t kFewPixelsOfBlock = 64;            // of a block of channels, whose rows are not copied one by one
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
+constexpr int64_t kMostStepOfProducts = 2;           // where products and accumulators fill them
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
 constexpr int64_t kShortSum = 32;      // iterations of a sum that takes less time than storing it in memory
 constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches
