@@ -174,6 +174,7 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   check_flag(options.clamp_indices, "clamp_indices");
   check_flag(options.strict, "strict");
   check_flag(options.check_bounds, "check_bounds");
+  check_flag(options.fast_int8, "fast_int8");
   if (options.inline_elements < -1)
     throw_usage_error("inline_elements is {}, expected a number from 1, 0 for the default, or -1 for none",
                       options.inline_elements);

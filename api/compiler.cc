@@ -77,6 +77,7 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   if (options.clamp_indices) settings.gather = OutOfRange::kClamp;
   settings.strict = options.strict != 0;
   settings.check_bounds = options.check_bounds != 0;
+  settings.fast_int8 = options.fast_int8 != 0;
   settings.linked.assign(options.linked, options.linked + options.num_linked);
   settings.host_symbols.assign(options.host_symbols, options.host_symbols + options.num_host_symbols);
   settings.jobs = options.num_threads;

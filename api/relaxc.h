@@ -359,6 +359,7 @@ typedef struct relaxc_compile_options {
                             run */
   int32_t strict;        /* 1: contradictions in a model are errors; 0: they are warnings */
   int32_t check_bounds;  /* 1: machine code tests every index that is not proven to be in range; 0: it trusts kernels */
+  int32_t fast_int8;     /* 1: sums of two products of bytes may be clamped to 16 bits where that is faster */
 } relaxc_compile_options;
 
 /* Compiles a model (.onnx) or module (TVMScript: .py) for this process. */

@@ -121,12 +121,12 @@ std::string key_of_settings(const std::string& path, const CompileSettings& sett
   // A setting that is added has to be named here, and in the hash if it changes the result. why_not_kept() looks at
   // those that listen, and rules are in files.
   const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
-               winograd_error, precision, gather, check_bounds, function, tables] =
+               winograd_error, precision, fast_int8, gather, check_bounds, function, tables] =
       static_cast<const PassSettings&>(settings);
   ContentHash hash;
   hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
   hash.add(split_text_path(path).module).add(settings.passes).add(function);
-  hash.add(fmt::format("{} {} {} {} {} {}", opt_level, winograd_error, static_cast<int>(precision),
+  hash.add(fmt::format("{} {} {} {} {} {} {}", opt_level, winograd_error, static_cast<int>(precision), fast_int8,
                        static_cast<int>(gather), check_bounds, settings.strict));
   for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
   for (const auto& [name, range] : settings.dim_ranges)

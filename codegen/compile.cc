@@ -245,6 +245,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
 PassContext pass_context(const CompileSettings& settings) {
   const Tables& tables = tables_of(settings);
   PassContext context(tables.ops(), codegen::parse_target(settings.target), settings);
+  context.target.clamps_int8_dot |= settings.fast_int8;
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
   check_rules(settings.schedules, tables.rules().rules);
   return context;
@@ -477,6 +478,7 @@ void check_settings_of_artifact(const std::string& path, const CompileSettings& 
       {"--bind", !settings.params.empty()},
       {"--passes", settings.passes != defaults.passes},
       {"--target", settings.target != defaults.target},
+      {"--fast-int8", settings.fast_int8},
       {"--gather", settings.gather != defaults.gather},
       {"--precision", settings.precision != defaults.precision},
       {"--winograd-error", settings.winograd_error != defaults.winograd_error},

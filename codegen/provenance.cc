@@ -59,6 +59,7 @@ std::map<std::string, std::string> provenance_of(const CompileSettings& settings
   add("host_symbols", joined(settings.host_symbols));
   if (settings.winograd_error != defaults.winograd_error)
     add("winograd_error", fmt::format("{}", settings.winograd_error));
+  if (settings.fast_int8) add("fast_int8", "yes");
   if (settings.gather == OutOfRange::kClamp) add("gather", "clamp");
   if (settings.check_bounds) add("check_bounds", "yes");
   return made;

@@ -60,6 +60,8 @@ struct PassSettings {
   double winograd_error = kWinogradError;
   // The numbers that convolutions and products read (passes/lower_precision.cc). They are added up in float32.
   Precision precision = Precision::kFloat32;
+  // Sums of two products of bytes may be clamped to 16 bits where the target has no exact instruction for bytes.
+  bool fast_int8 = false;
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the

@@ -1,6 +1,11 @@
 // Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: where the target sums
 // products of int16 and int8 but not of bytes, the left operand of such a product or convolution is int16. What makes
-// the numbers stores them so, and what makes them real again reads these.
+// the numbers stores them so, and what makes them real again reads these. Where all weights are so small that no sum of
+// two products leaves 16 bits, the target's instructions for bytes that clamp such sums are exact, and are taken.
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/compose.h"
@@ -13,13 +18,41 @@ namespace {
 constexpr DType kByte = DType::int_(8), kWide = DType::int_(16);
 constexpr OpName kProductsOfBytes[] = {ops::kMatmul, ops::kConv1d, ops::kConv2d};
 
+constexpr int kLargestExact = 64;  // 2 * 255 * 64 is an int16
+
+bool is_product(const Call& call) {
+  const OpRef* op = call.callee.as<OpRef>();
+  return op && find_item(kProductsOfBytes, op->name, &OpName::text) &&
+         tensor_dtype(call.args[0].type()).value_or(kWide).bits == 8 && tensor_dtype(call.args[1].type()) == kByte;
+}
+
+// Returns whether the sums of two products of uint8 with the weights are int16.
+bool has_small_weights(const Call& product) {
+  const Constant* weight = product.args[1].as<Constant>();
+  if (!weight || tensor_dtype(product.args[0].type()) != DType::uint(8)) return false;
+  const std::span numbers(weight->data.data<int8_t>(), static_cast<size_t>(weight->data.size()));
+  return std::ranges::all_of(numbers, [](int8_t number) { return std::abs(number) <= kLargestExact; });
+}
+
+bool have_small_weights(const IRModule& module) {
+  bool has_any = false, are_small = true;
+  for (const auto& [name, function] : module.functions) {
+    walk(function, [&](const Ref<Call>& call) {
+      if (!is_product(*call)) return;
+      has_any = true;
+      are_small = are_small && has_small_weights(*call);
+    });
+  }
+  return has_any && are_small;
+}
+
 class ByteWidener final : public GraphRewriter {
  public:
   explicit ByteWidener(const PassContext& context) : GraphRewriter(context.ops), target_(context.target) {}
 
   FunctionRef form(const FunctionRef& function) {
     walk(function->body, [&](const Ref<Call>& call) {
-      if (is_product(*call)) wanted_.insert(call->args[0].get());
+      if (is_widened(*call)) wanted_.insert(call->args[0].get());
     });
     return wanted_.empty() ? function : run(function);
   }
@@ -34,19 +67,16 @@ class ByteWidener final : public GraphRewriter {
     const Call* call = binding.cast ? nullptr : binding.value.as<Call>();
     if (!call || call->args.empty()) return std::nullopt;
     const bool reads_numbers = as_call(binding.value, ops::kDequantize) || as_call(binding.value, ops::kAstype);
-    const Expr* wide = reads_numbers || is_product(*call) ? find_value(wide_, call->args[0].get()) : nullptr;
-    if (!wide && !is_product(*call)) return std::nullopt;
+    const Expr* wide = reads_numbers || is_widened(*call) ? find_value(wide_, call->args[0].get()) : nullptr;
+    if (!wide && !is_widened(*call)) return std::nullopt;
     std::vector<Expr> args = call->args;
     args[0] = wide ? *wide : widened(args[0], b);
     return b.op(op_name(binding.value), std::move(args), call->attrs, binding.var->name);
   }
 
  private:
-  bool is_product(const Call& call) const {
-    const OpRef* op = call.callee.as<OpRef>();
-    if (!op || !find_item(kProductsOfBytes, op->name, &OpName::text)) return false;
-    const DType left = tensor_dtype(call.args[0].type()).value_or(kWide);
-    return left.bits == 8 && tensor_dtype(call.args[1].type()) == kByte && !find_dot_form(left, kByte, kInt32, target_);
+  bool is_widened(const Call& call) const {
+    return is_product(call) && !find_dot_form(*tensor_dtype(call.args[0].type()), kByte, kInt32, target_);
   }
   static Expr widened(const Expr& bytes, Builder& b) { return b.op("astype", {bytes}, DTypeAttrs{kWide}); }
 
@@ -59,6 +89,7 @@ class ByteWidener final : public GraphRewriter {
 
 IRModule widen_bytes(IRModule module, PassContext& context) {
   if (!find_dot_form(kWide, kByte, kInt32, context.target)) return module;
+  if (have_small_weights(module)) context.target.clamps_int8_dot = true;
   return map_functions(std::move(module), [&](const FunctionRef& function) {
     return is_primitive(*function) ? function : ByteWidener(context).form(function);
   });

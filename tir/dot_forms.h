@@ -15,6 +15,7 @@ struct DotForm {
   DType a, b, result;
   std::string instruction;          // LLVM's intrinsic, whose features tir/dot_intrinsics.h knows
   bool Target::* figure = nullptr;  // rules and passes use the form where this holds; null: only users' schedules do
+  int constants = 0;                // vectors that the instructions read beside the sum and the operands
 };
 const std::vector<DotForm>& dot_forms();
 // Returns the form that rules use for these operands and full vectors of the target; null: there is none.

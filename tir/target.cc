@@ -30,6 +30,8 @@ constexpr FigureRow kFigures[] = {
     {"has_float16_conversion", "float16 to float32 and back in one instruction", at<&Target::has_float16_conversion>,
      true},
     {"has_int8_dot", "sums of products of bytes in each lane", at<&Target::has_int8_dot>, true},
+    {"clamps_int8_dot", "1: sums of two products of bytes may be clamped to 16 bits where that is faster (--fast-int8)",
+     at<&Target::clamps_int8_dot>},
     {"has_bfloat16_dot", "sums of two products of bfloat16 in each lane", at<&Target::has_bfloat16_dot>, true},
     {"has_int8_tiles", "products of tiles of bytes in matrix registers", at<&Target::has_int8_tiles>, true},
     {"has_bfloat16_tiles", "products of tiles of bfloat16 in matrix registers", at<&Target::has_bfloat16_tiles>, true},

@@ -42,6 +42,7 @@ struct Target {
   bool has_fma = false;                 // a * b + c in one instruction
   bool has_float16_conversion = false;  // float16 <-> float32 in one instruction
   bool has_int8_dot = false;            // sums of products of bytes (vpdpbusd, sdot; pmaddwd, of widened ones)
+  bool clamps_int8_dot = false;         // sums of two products of bytes may be clamped to int16 (--fast-int8)
   bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps), as wide as vectors are
   bool has_int8_tiles = false;          // products of tiles of bytes in matrix registers (AMX)
   bool has_bfloat16_tiles = false;      // the same of bfloat16
@@ -59,7 +60,8 @@ struct Target {
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
   // The names of the dot products whose features the cpu has (DotForm in tir/intrin/tensor_intrin.h), of any length,
-  // and kByteTables. Rules use the products that fill a vector where has_int8_dot or has_bfloat16_dot allows it.
+  // and kByteTables. Rules use the products that fill a vector where has_int8_dot, clamps_int8_dot or has_bfloat16_dot
+  // allows it.
   std::set<std::string, std::less<>> dot_forms;
   // Maps the name of a figure to its source. A figure that is missing here has its default value.
   std::map<std::string, std::string, std::less<>> sources;

@@ -65,6 +65,8 @@ static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& pl
 static void add_arithmetic(CLI::App& app, CompileSettings& settings) {
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
+  app.add_flag("--fast-int8", settings.fast_int8,
+               "sums of two products of bytes may be clamped to 16 bits, where that is faster (docs/quantize.md)");
   app.add_option("--winograd-error", settings.winograd_error,
                  "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
       ->type_name("TIMES")
@@ -194,6 +196,7 @@ std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& fil
   if (settings.winograd_error != defaults.winograd_error)
     add("--winograd-error", fmt::format("{}", settings.winograd_error));
   if (settings.precision != defaults.precision) add("--precision", describe(settings.precision).name);
+  if (settings.fast_int8) result += " --fast-int8";
   if (settings.check_bounds) result += " --check-bounds";
   return result;
 }

@@ -206,13 +206,14 @@ void check_bound_values(void) {
   DLTensor w = floats(weights, 1, shape), x = floats(in, 1, shape), y = floats(out, 1, shape);
   w.strides = stride;
   relaxc_compile_options options = {.size = sizeof options, .bound_names = names, .bound = &w, .num_bound = 1};
-  options.clamp_indices = options.strict = options.check_bounds = 1;
+  options.clamp_indices = options.strict = options.check_bounds = options.fast_int8 = 1;
   relaxc_program* program = NULL;
   EXPECT(relaxc_compile_memory(text, strlen(text), "m.py", &options, &program) == RELAXC_OK);
   weights[2] = 0; /* they were copied */
   EXPECT(relaxc_num_inputs(program, NULL) == 1);
   EXPECT(strcmp(relaxc_program_note(program, "made.gather"), "clamp") == 0);
   EXPECT(strcmp(relaxc_program_note(program, "made.check_bounds"), "yes") == 0);
+  EXPECT(strcmp(relaxc_program_note(program, "made.fast_int8"), "yes") == 0);
   relaxc_session* session = session_of(program, NULL);
   EXPECT(relaxc_run_into(session, NULL, &x, 1, &y, 1) == RELAXC_OK && out[0] == 3 && out[1] == 8);
   relaxc_session_release(session);

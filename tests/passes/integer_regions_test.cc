@@ -5,8 +5,10 @@
 #include "codegen/compile.h"
 #include "codegen/target.h"
 #include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "tests/constants.h"
 #include "tests/ops/harness.h"
+#include "tests/patterns.h"
 #include "vm/program.h"
 
 #include "tests/catch.h"  // last
@@ -156,12 +158,43 @@ TEST_CASE("convolutions and products of quantized values are exact sums of integ
   INFO(region.text());
   REQUIRE(diagnostics.all().empty());
   const std::vector<Tensor> inputs = {data};
-  for (const char* target :
-       {"host", "x86-64", "x86-64-v2", "cpu=znver5", "cpu=alderlake", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+  for (const char* target : {"host", "x86-64", "x86-64-v2", "x86-64-v3", "cpu=znver5", "cpu=alderlake",
+                             "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
     CAPTURE(target);
     const Program program = compile(with_constants(module, {weight}), settings_for(target)).load();
     CHECK(region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0);
   }
+}
+
+// Instructions that clamp sums of two products to 16 bits.
+TEST_CASE("bytes whose sums of two products are clamped", "[passes]") {
+  const auto region =
+      GENERATE(Region{"uint8", "int8", 7, 0, 64, 32, 1, 0}, Region{"uint8", "int8", 0, 0, 32, 16, 1, 3});
+  const int64_t most = GENERATE(64, 65);
+  const bool is_fast = GENERATE(false, true);
+  CAPTURE(region.size, most, is_fast);
+  Tensor data = Tensor::empty(region.x_shape(), region.type(region.x)),
+         weight = Tensor::empty(region.w_shape(), region.type(region.w));
+  for (int64_t i = 0; i < data.size(); ++i) data.set_int(i, 255);
+  const int64_t size_of_channel = region.size == 0 ? region.filters : region.size * region.size;
+  for (int64_t i = 0; i < weight.size(); ++i) weight.set_int(i, i / size_of_channel % 4 < 2 ? most : -64);
+  Diagnostics diagnostics;
+  const IRModule module = with_constants(parse_module(region.text(), "region.py", op_table(), diagnostics), {weight});
+  const std::vector<Tensor> inputs = {data};
+  const bool clamps = is_fast || most == 64, is_exact = !is_fast || most == 64;
+  for (const char* target : {"x86-64-v3", "x86-64-v2", "cpu=skylake-avx512"}) {
+    CAPTURE(target);
+    CompileSettings settings = settings_for(target);
+    settings.fast_int8 = is_fast;
+    const Program program = compile(module, settings).load();
+    CHECK((region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0) == is_exact);
+    settings.passes = "simplify,kernels";
+    CHECK(contains(print_module(run_pipeline(module, settings)), "pmadd.ub") == clamps);
+  }
+  // An exact instruction has nothing to gain by clamping.
+  CompileSettings vnni = settings_for("cpu=alderlake");
+  vnni.fast_int8 = is_fast;
+  CHECK(region.wrong(data, weight, Session(compile(module, vnni).load()).run(inputs).at(0)) == 0);
 }
 
 TEST_CASE("products of two matrices that only the run knows are exact sums of integers", "[passes]") {

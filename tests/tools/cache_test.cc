@@ -144,6 +144,7 @@ TEST_CASE("each setting that changes the result has an artifact of its own", "[t
   add("other dims", [](CompileSettings& settings) { settings.dims = {{"n", 2}}; });
   add("passes", [](CompileSettings& settings) { settings.passes = "kernels,lower"; });
   add("winograd_error", [](CompileSettings& settings) { settings.winograd_error = 0; });
+  add("fast_int8", [](CompileSettings& settings) { settings.fast_int8 = true; });
   add("gather", [](CompileSettings& settings) { settings.gather = OutOfRange::kClamp; });
   add("check_bounds", [](CompileSettings& settings) { settings.check_bounds = true; });
   add("strict", [](CompileSettings& settings) { settings.strict = true; });

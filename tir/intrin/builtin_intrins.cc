@@ -82,6 +82,16 @@ DotRow widened_pairs(std::string name, std::string_view llvm_name) {
   return row;
 }
 
+// Returns the row of the product of uint8 and int8 by pmaddubsw, which clamps sums of two products to int16.
+DotRow clamped_pairs(std::string name, std::string_view llvm_name, std::string_view sum_of_pairs) {
+  DotRow row = one_call(std::move(name), llvm_name, &Target::clamps_int8_dot);
+  row.lanes /= 2, row.group = 4, row.result = kInt32, row.constants = 1;
+  row.text = fmt::format(
+      R"(C[0:{{n}}] + T.call_llvm_pure_intrin("int32x{{n}}", "{0}", T.call_llvm_pure_intrin("int16x{1}", "{2}", T.reinterpret("uint8x{3}", {{a}}), T.reinterpret("int8x{3}", {{b}})), T.Broadcast(T.int16(1), {1})))",
+      sum_of_pairs, 2 * row.lanes, llvm_name, 4 * row.lanes);
+  return row;
+}
+
 const std::vector<DotRow>& dot_rows() {
   static const std::vector<DotRow> kRows = {
       // One multiply-add of a vector: the inner step of every float32 tile.
@@ -103,6 +113,10 @@ const std::vector<DotRow>& dot_rows() {
       unsigned_sdot("dot_4x4_u8s8s32_dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
       // Rules do not make vectors of scalable length, so this form is not theirs.
       one_call("dot_4xvscalex4_s8s8s32_sve", "llvm.aarch64.sve.sdot.nxv4i32"),
+      clamped_pairs("dot_16x4_u8s8s32_clamped_avx512", "llvm.x86.avx512.pmaddubs.w.512",
+                    "llvm.x86.avx512.pmaddw.d.512"),
+      clamped_pairs("dot_8x4_u8s8s32_clamped_avx2", "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
+      clamped_pairs("dot_4x4_u8s8s32_clamped_ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
       widened_pairs("dot_16x2_s16s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
       widened_pairs("dot_8x2_s16s8s32_avx2", "llvm.x86.avx2.pmadd.wd"),
       widened_pairs("dot_4x2_s16s8s32_sse2", "llvm.x86.sse2.pmadd.wd"),

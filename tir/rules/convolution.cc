@@ -52,6 +52,7 @@ struct Convolution : Stage {
   bool depthwise, has_border;
   Ref<BufferLoad> image, weight;
   std::string intrin = {};     // that instruction
+  int constants = 0;           // vectors that it reads beside the sum and the operands
   bool copies_pixels = false;  // those that a window of one pixel reads with a stride, into dense memory
   bool is_one_row = false;     // where rows of pixels do not matter: all of them are one row, which lines divide
 };
@@ -125,6 +126,7 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
     if (!form || form->group != weight.back().block)
       return fmt::format("the target has no instruction that sums {} products in each lane", weight.back().block);
     conv.intrin = form->name;
+    conv.constants = form->constants;
     conv.group = conv.window.back();
     conv.window.pop_back();
     weight.pop_back();
@@ -208,9 +210,9 @@ struct ConvolutionPlan {
 };
 
 // Returns the most pixels of a tile. Depthwise pixels need registers, too, since several window columns reuse them.
-int64_t most_pixels(int64_t vectors, bool depthwise, const Target& target) {
-  int64_t registers = target.num_vector_registers - vectors - cost_model::kElementRegisters;
-  return std::max<int64_t>(1, registers / (depthwise ? 2 : vectors));
+int64_t most_pixels(const Convolution& conv, int64_t vectors, const Target& target) {
+  int64_t registers = target.num_vector_registers - vectors - cost_model::kElementRegisters - conv.constants;
+  return std::max<int64_t>(1, registers / (conv.depthwise ? 2 : vectors));
 }
 
 double cycles_of_image(const ConvolutionTile& tile, const Pixels& pixels, bool depthwise, const Target& target) {
@@ -285,7 +287,7 @@ TileOfPixels choose_tile(const Convolution& conv, const Pixels& pixels, const Ta
   };
   TileOfPixels best{{1, 1, 1}, 0};
   for (int64_t vectors : possible_vectors(conv)) {
-    int64_t most = most_pixels(vectors, conv.depthwise, target);
+    int64_t most = most_pixels(conv, vectors, target);
     for (int64_t rows = 1; rows <= (height ? std::min(*height, most_rows) : 1); ++rows) {
       // A partial tile of rows keeps threads from sharing the rows, so there must be enough filters for them.
       if (height && *height % rows != 0 && filter_blocks / vectors < kFilterPanels) continue;
@@ -334,11 +336,11 @@ Pixels choose_lines(const Convolution& conv, const Target& target) {
 }
 
 // Returns a tile of few columns, each of which has a branch at the border, of as many filters as leave several columns.
-ConvolutionTile tile_at_open_border(int64_t filter_blocks, const Target& target) {
+ConvolutionTile tile_at_open_border(const Convolution& conv, int64_t filter_blocks, const Target& target) {
   using namespace cost_model;
   ConvolutionTile tile{1, 1, 1};
   for (int64_t vectors : divisors_between(1, kMostFilterVectors, filter_blocks)) {
-    const int64_t columns = std::min(kMostColumnsOfOpenBorder, most_pixels(vectors, false, target));
+    const int64_t columns = std::min(kMostColumnsOfOpenBorder, most_pixels(conv, vectors, target));
     if (vectors == 1 || columns >= kFewestColumnsOfOpenBorder) tile = {vectors, 1, columns};
   }
   return tile;
@@ -389,7 +391,7 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   }
   const auto [height, width, most_rows] = pixels;
   int64_t filter_blocks = *conv.extent(conv.filters);
-  ConvolutionTile best = has_open_border(conv) && !conv.depthwise ? tile_at_open_border(filter_blocks, target)
+  ConvolutionTile best = has_open_border(conv) && !conv.depthwise ? tile_at_open_border(conv, filter_blocks, target)
                                                                   : choose_tile(conv, pixels, target).tile;
   ConvolutionPlan plan{best, pixels, 1, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
@@ -397,7 +399,7 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
     return decisions.number(name, numbers_between(1, most), std::min(formula, most));
   };
   plan.tile.vectors = decisions.number("vectors", possible_vectors(conv), best.vectors);
-  int64_t most = most_pixels(plan.tile.vectors, conv.depthwise, target);
+  int64_t most = most_pixels(conv, plan.tile.vectors, target);
   plan.tile.rows = choose("rows", height ? std::min({*height, most_rows, most}) : 1, best.rows);
   plan.tile.columns = choose("columns", most / plan.tile.rows, best.columns);
   std::string padding = pads_by_conditions(conv) ? "conditions" : "copy";

@@ -130,10 +130,11 @@ class Options:
                  dim_ranges: Ranges | None = None,
                  kernels: Path | Sequence[Path] = (), types: Mapping[str, str] | None = None,
                  link: Path | Sequence[Path] = (), host_symbols: Sequence[str] = (), jobs: int = 0,
-                 opt_level: int | None = None, winograd_error: float = 2,
+                 opt_level: int | None = None, winograd_error: float = 2.5,
                  precision: str | None = None, in_place: bool = False, cache: Path | None = None,
                  inline: int | None = None, constants: Path | None = None, gather: str = "error",
                  bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False,
+                 fast_int8: bool = False,
                  log: Callable[[str], None] | None = None,
                  progress: bool | Callable[[Progress], None] = False) -> None:
         jobs = whole("jobs", jobs, 0, 2**31 - 1, "0 (all cores) or more")
@@ -153,7 +154,8 @@ class Options:
             raise UsageError(f"dim {name!r} has a size in dims and a range in dim_ranges: leave one of them out")
         if gather not in ("error", "clamp"):
             raise UsageError(f"gather is {gather!r}, expected 'error' or 'clamp'")
-        for option, is_set in (("in_place", in_place), ("strict", strict), ("check_bounds", check_bounds)):
+        for option, is_set in (("in_place", in_place), ("strict", strict), ("check_bounds", check_bounds),
+                               ("fast_int8", fast_int8)):
             flag(option, is_set)
         if types is not None and not (isinstance(types, Mapping) and all(isinstance(of, str) for of in types.values())):
             raise UsageError(f"types is {types!r}, expected a dict from names to types, such as " +
@@ -192,6 +194,7 @@ class Options:
         self._bound = _Bound(bind)
         options.bound_names, options.bound, options.num_bound = self._bound.names, self._bound.tensors, self._bound.count
         options.clamp_indices, options.strict, options.check_bounds = gather == "clamp", bool(strict), bool(check_bounds)
+        options.fast_int8 = bool(fast_int8)
         options.log = _library.Logger(self._hear)
         if self._report is not None:
             options.progress = _library.ProgressCallback(self._tell)

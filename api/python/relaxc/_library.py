@@ -96,7 +96,8 @@ class CompileOptions(c.Structure):
                 ("linked", c.POINTER(c.c_char_p)), ("host_symbols", c.POINTER(c.c_char_p)), ("num_types", c.c_int32),
                 ("num_linked", c.c_int32), ("num_host_symbols", c.c_int32), ("inline_elements", c.c_int64),
                 ("constants", c.c_char_p), ("bound_names", c.POINTER(c.c_char_p)), ("bound", c.POINTER(Tensor)),
-                ("num_bound", c.c_int32), ("clamp_indices", c.c_int32), ("strict", c.c_int32), ("check_bounds", c.c_int32)]
+                ("num_bound", c.c_int32), ("clamp_indices", c.c_int32), ("strict", c.c_int32), ("check_bounds", c.c_int32),
+                ("fast_int8", c.c_int32)]
 
 
 def _paths() -> Iterator[str]:

@@ -41,9 +41,10 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
             dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
             types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (), host_symbols: Sequence[str] = (),
             threads: int = 0, passes: str | None = None, function: str | None = None, opt_level: int | None = None,
-            winograd_error: float = 2, precision: str | None = None, in_place: bool = False, gather: str = "error",
-            bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False, jobs: int = 0,
-            cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
+            winograd_error: float = 2.5, precision: str | None = None, in_place: bool = False, gather: str = "error",
+            bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False,
+            fast_int8: bool = False, jobs: int = 0, cache: Path | None = None,
+            progress: bool | Callable[[Progress], None] = False,
             log: Callable[[str], None] | None = None, memory_limit: int = 0) -> Model:
     """Compiles a model for this process.
 
@@ -72,6 +73,8 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
         bind: params that become constants, such as weights, by name: arrays or .npy files.
         strict: whether contradictions in a model are errors; otherwise they are warnings.
         check_bounds: whether kernels test every index that is not proven to be in range.
+        fast_int8: whether sums of two products of bytes may be clamped to 16 bits where that is faster
+            (docs/quantize.md).
         jobs: threads that compile; 0: all cores.
         cache: the folder that keeps what was compiled from files; None: that of the command line (the environment
             variable RELAXC_CACHE, else relaxc/artifacts in the user's cache folder); "": none.
@@ -86,7 +89,7 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
                       dim_ranges=dim_ranges, kernels=kernels, types=types, link=link, host_symbols=host_symbols,
                       jobs=jobs, opt_level=opt_level, winograd_error=winograd_error, precision=precision,
                       in_place=in_place, gather=gather, bind=bind, strict=strict, check_bounds=check_bounds,
-                      cache=cache, log=log, progress=progress)
+                      fast_int8=fast_int8, cache=cache, log=log, progress=progress)
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
@@ -101,10 +104,10 @@ def compile_to_file(source: Source, artifact: Path, *, target: str | None = None
                     dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
                     types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (),
                     host_symbols: Sequence[str] = (), passes: str | None = None, function: str | None = None,
-                    opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None,
+                    opt_level: int | None = None, winograd_error: float = 2.5, precision: str | None = None,
                     in_place: bool = False, gather: str = "error", bind: Mapping[str, Any] | None = None,
-                    strict: bool = False, check_bounds: bool = False, jobs: int = 0, cache: Path | None = None,
-                    progress: bool | Callable[[Progress], None] = False,
+                    strict: bool = False, check_bounds: bool = False, fast_int8: bool = False, jobs: int = 0,
+                    cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
                     log: Callable[[str], None] | None = None) -> None:
     """Compiles a model and writes its artifact, for any target: `compile_to_file("m.onnx", "m.so", target="x86-64-v3")`.
 
@@ -113,7 +116,7 @@ def compile_to_file(source: Source, artifact: Path, *, target: str | None = None
     stated = Options(target=target, passes=passes, function=function, dims=dims, dim_ranges=dim_ranges, kernels=kernels,
                      types=types, link=link, host_symbols=host_symbols, jobs=jobs, opt_level=opt_level,
                      winograd_error=winograd_error, precision=precision, in_place=in_place, gather=gather, bind=bind,
-                     strict=strict, check_bounds=check_bounds, cache=cache, log=log,
+                     strict=strict, check_bounds=check_bounds, fast_int8=fast_int8, cache=cache, log=log,
                      progress=progress)
     target_file = as_path("artifact", artifact)
     check_writable(os.fspath(artifact))
@@ -162,9 +165,9 @@ class Module:
     def text(self, passes: str = "", *, inline: int | None = None, constants: Path | None = None,
              target: str | None = None, dims: Mapping[str, int] | None = None, dim_ranges: Ranges | None = None,
              kernels: Path | Sequence[Path] = (), types: Mapping[str, str] | None = None, function: str | None = None,
-             opt_level: int | None = None, winograd_error: float = 2, precision: str | None = None,
+             opt_level: int | None = None, winograd_error: float = 2.5, precision: str | None = None,
              in_place: bool = False, gather: str = "error", bind: Mapping[str, Any] | None = None,
-             strict: bool = False, check_bounds: bool = False,
+             strict: bool = False, check_bounds: bool = False, fast_int8: bool = False,
              jobs: int = 0, cache: Path | None = None, progress: bool | Callable[[Progress], None] = False,
              log: Callable[[str], None] | None = None) -> str:
         """Returns the module as text (TVMScript, docs/text-format.md) after passes.
@@ -186,7 +189,7 @@ class Module:
                          kernels=kernels, types=types, inline=inline, constants=constants, jobs=jobs,
                          opt_level=opt_level, winograd_error=winograd_error,
                          precision=precision, in_place=in_place, gather=gather, bind=bind, strict=strict,
-                         check_bounds=check_bounds, cache=cache, log=log, progress=progress)
+                         check_bounds=check_bounds, fast_int8=fast_int8, cache=cache, log=log, progress=progress)
         address = c.c_void_p()
         stated.call(lib.module_text, self._data, len(self._data or b""), encoded(self._name), ..., c.byref(address))
         try:
@@ -198,10 +201,10 @@ class Module:
                 dim_ranges: Ranges | None = None, kernels: Path | Sequence[Path] = (),
                 types: Mapping[str, str] | None = None, link: Path | Sequence[Path] = (),
                 host_symbols: Sequence[str] = (), threads: int = 0, passes: str | None = None,
-                function: str | None = None, opt_level: int | None = None, winograd_error: float = 2,
+                function: str | None = None, opt_level: int | None = None, winograd_error: float = 2.5,
                 precision: str | None = None, in_place: bool = False, gather: str = "error",
                 bind: Mapping[str, Any] | None = None, strict: bool = False, check_bounds: bool = False,
-                jobs: int = 0, cache: Path | None = None,
+                fast_int8: bool = False, jobs: int = 0, cache: Path | None = None,
                 progress: bool | Callable[[Progress], None] = False, log: Callable[[str], None] | None = None,
                 memory_limit: int = 0) -> Model:
         """Compiles it, as `relaxc.compile` does."""
@@ -209,8 +212,8 @@ class Module:
                        host_symbols=host_symbols, threads=threads, passes=passes, function=function,
                        opt_level=opt_level, winograd_error=winograd_error,
                        precision=precision, in_place=in_place, gather=gather, bind=bind, strict=strict,
-                       check_bounds=check_bounds, jobs=jobs, cache=cache, progress=progress, log=log,
-                       memory_limit=memory_limit)
+                       check_bounds=check_bounds, fast_int8=fast_int8, jobs=jobs, cache=cache, progress=progress,
+                       log=log, memory_limit=memory_limit)
 
     def __str__(self) -> str:
         return self.text()
