@@ -429,15 +429,15 @@ static void check_called_functions(const codegen::KernelMap& kernels, const std:
 Program CompiledModule::load(LoadOptions options) const {
   const ForkGuard guard;
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
-  vm::UserLibraries libraries = libraries_;
+  options.libraries.insert(options.libraries.end(), libraries_.begin(), libraries_.end());
   for (const std::string& path : other_libraries_)
-    libraries.push_back(vm::UserLibrary::open(path, vm::UserLibrary::Table::kOptional));
+    options.libraries.push_back(vm::UserLibrary::open(path, vm::UserLibrary::Table::kOptional));
+  const vm::UserLibraries libraries = options.libraries;
   vm::add_libraries(libraries, options.registry);
   auto program = [&](const auto& kernels) {
     check_declared_kernels(lowered_, executable_, objects_.linked_kernels, options.registry);
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
-    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries);
-    return Program::from(executable_, find, keep_alive, std::move(options));
+    return Program::from(executable_, find, kernels, std::move(options));
   };
   if (interpret_) {
     codegen::LinkedFunctions linked = codegen::load_linked(lowered_, objects_.linked, target_);

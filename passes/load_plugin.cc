@@ -48,7 +48,8 @@ void Tables::load_plugin(const std::string& path) {
   std::string hash = hash_of_library(path);
   // Rows point to its code, and so do results in caches of the process: it stays loaded.
   std::string reason;
-  void* library = vm::open_library(std::filesystem::absolute(path).native(), RTLD_NOW | RTLD_LOCAL, reason);
+  std::shared_ptr<const vm::MappedFile> file;
+  void* library = vm::open_library(std::filesystem::absolute(path).native(), RTLD_NOW | RTLD_LOCAL, reason, &file);
   if (!library) fail({}, "plug-in '{}' cannot be loaded: {}", path, reason);
   check_version(path, library);
   auto entry = reinterpret_cast<void (*)(Tables&)>(dlsym(library, "relaxc_plugin"));

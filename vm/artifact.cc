@@ -20,6 +20,7 @@
 #include "vm/error.h"
 #include "vm/file_memory.h"
 #include "vm/memory.h"
+#include "vm/open_library.h"
 #include "vm/output_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
@@ -208,21 +209,6 @@ class ArtifactReader {
   Places places_;
 };
 
-// Returns what tells this state of the file from every other file and state: a path without effect, of "/." or "//."
-// for each bit.
-std::string mark_of(int descriptor, uint64_t content) {
-  struct stat status{};
-  fstat(descriptor, &status);
-  uint64_t hash = content;
-  for (const uint64_t part :
-       {uint64_t{status.st_dev}, uint64_t{status.st_ino},
-        static_cast<uint64_t>(status.st_ctim.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(status.st_ctim.tv_nsec)})
-    hash = (hash ^ part) * 0x9E3779B97F4A7C15;  // of the golden ratio, as Knuth does
-  std::string mark;
-  for (int bit = 0; bit < 64; ++bit) mark += &"//."[hash >> bit & 1];
-  return mark;
-}
-
 // Returns the remedy where the system, and not the file, is why the linker did not open the path in /proc; else null.
 const char* remedy_of_system(const std::string& path, std::string_view problem) {
   constexpr std::pair<const char*, const char*> kRemedies[] = {
@@ -243,18 +229,11 @@ class SharedObject final : public KernelLibrary {
  public:
   // Opens, by its descriptor, the file that was mapped and checked: the path may name another file by now. The
   // descriptor stays open as long as the library.
-  //
-  // The dynamic linker takes a library that anybody in the process has open, also another copy of the runtime, for one
-  // of the same name or of the same file. So names have marks, since descriptors are reused. And a file that was
-  // written to while it was open has lost what the linker changed in memory, or holds other code there: it is copied.
   explicit SharedObject(std::shared_ptr<const MappedFile> file, const ArtifactReader& reader) : file_(std::move(file)) {
-    const std::string mark = mark_of(file_->descriptor(), reader.hash());
-    open(formatted("{}/proc/{}/fd/{}", mark, getpid(), file_->descriptor()), reader);
-    const link_map* opened = nullptr;
-    if (dlinfo(handle_, RTLD_DI_LINKMAP, &opened) == 0 && std::string_view(opened->l_name).starts_with(mark)) return;
-    dlclose(handle_);
-    const MemoryFile copy(reader.elf());
-    open(mark + copy.path(), reader);  // not in /proc/PID, since the library that was closed has such a name by now
+    const std::string path = formatted("/proc/{}/fd/{}", getpid(), file_->descriptor());
+    std::string problem;
+    handle_ = open_state(*file_, path, reader.elf(), reader.hash(), problem);
+    if (handle_ == nullptr) fail_to_open(path, problem, reader);
   }
   ~SharedObject() override { dlclose(handle_); }
   SharedObject(const SharedObject&) = delete;
@@ -268,18 +247,15 @@ class SharedObject final : public KernelLibrary {
   }
 
  private:
-  void open(const std::string& name, const ArtifactReader& reader) {
-    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_ != nullptr) return;
-    std::string problem = dlerror();
-    if (problem.starts_with(name)) problem.erase(0, std::min(name.size() + 2, problem.size()));  // "name: "
+  [[noreturn]] static void fail_to_open(const std::string& path, const std::string& problem,
+                                        const ArtifactReader& reader) {
     constexpr std::string_view kMissing = "undefined symbol: ";
     if (problem.starts_with(kMissing))
       fail(reader.place(),
            "the machine code needs '{}', which neither the artifact nor this program has; link the program with the "
            "library that has it, or link it into the artifact (relaxc compile --link)",
            printable(problem.substr(kMissing.size())));
-    const char* remedy = remedy_of_system(name, problem);
+    const char* remedy = remedy_of_system(path, problem);
     if (remedy != nullptr)
       fail(reader.place(), "the machine code does not load: {}; {}", printable(problem, std::string::npos), remedy);
     reader.damaged("the machine code does not load: {}", problem);

@@ -8,6 +8,7 @@
 #include "vm/bytecode.h"
 #include "vm/error.h"
 #include "vm/frame.h"
+#include "vm/user_library.h"
 
 namespace relaxc::vm {
 
@@ -127,6 +128,7 @@ Value Interpreter::run(const Function& function, std::span<const Value> inputs,
     ~RunScope() { pool.leave(); }
   };
   check_unchanged(image_->files);
+  for (const auto& library : image_->libraries) library->check_unchanged();
   if (image_->weights) image_->weights->run();
   kernels_.pool().enter();
   RunScope scope{kernels_.pool()};

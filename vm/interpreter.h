@@ -14,10 +14,11 @@ class WeightsCheck;           // artifact.h
 // An executable with its names resolved, which a Program shares. It is verified.
 struct Image {
   Executable executable;
-  std::vector<Kernel> kernels;                       // per KernelInfo
-  std::vector<TensorKernel> on_tensors;              // per KernelInfo; one of the two is set
-  std::vector<BuiltinFunction> builtins;             // per builtin name
-  std::vector<std::vector<CacheInfo>> caches;        // per function
+  std::vector<std::shared_ptr<const UserLibrary>> libraries;  // of kernels and other functions
+  std::vector<Kernel> kernels;                                // per KernelInfo
+  std::vector<TensorKernel> on_tensors;                       // per KernelInfo; one of the two is set
+  std::vector<BuiltinFunction> builtins;                      // per builtin name
+  std::vector<std::vector<CacheInfo>> caches;                 // per function
   std::vector<const Function*> otherwise;            // per function, the one for inputs of other sizes; may be null
   std::shared_ptr<const void> keep_alive;            // owns the machine code
   MappedFiles files;                                 // they hold constants and machine code

@@ -2,63 +2,114 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
+#include <link.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "support/formatted.h"
+#include "vm/error.h"
 
 namespace relaxc::vm {
 
 namespace {
 
 // Returns how many bytes the file has to have for what its ELF headers say of it; 0 where it is not such a file.
-uint64_t bytes_by_headers(int descriptor) {
+uint64_t bytes_by_headers(std::span<const std::byte> file) {
   Elf64_Ehdr header;
-  if (pread(descriptor, &header, sizeof header, 0) != sizeof header ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
-    return 0;
+  if (file.size() < sizeof header) return 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
   uint64_t needed = header.e_phoff + uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  if (needed > file.size()) return needed;
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
-    if (pread(descriptor, &segment, sizeof segment, static_cast<off_t>(header.e_phoff + i * sizeof segment)) !=
-        sizeof segment)
-      break;
+    std::memcpy(&segment, file.data() + header.e_phoff + i * sizeof segment, sizeof segment);
     if (segment.p_type == PT_LOAD) needed = std::max(needed, segment.p_offset + segment.p_filesz);
   }
   return needed;
 }
 
-// Returns why the file is not given to the dynamic linker; "" where nothing is known against it.
-std::string why_refused(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return "";  // dlopen says why
+void check_whole(const MappedFile& file) {
+  const uint64_t needed = bytes_by_headers(file.bytes()), size = file.bytes().size();
+  if (needed > size)
+    throw_runtime_error(
+        "'{}' was cut off: it has {} bytes, and its headers state at least {}; copy it again, or build it again",
+        file.path(), size, needed);
+}
+
+constexpr uint64_t kMarkBits = 0xff;
+constexpr std::string_view kMark = "/./././././././.";  // the path of these bits
+
+// Returns what tells this state of the file from every other file and state: a path without effect, of "/." or "//" for
+// each bit of a hash.
+std::string mark_of(const MappedFile& file, uint64_t content) {
   struct stat status{};
-  const bool is_known = fstat(descriptor, &status) == 0, is_file = is_known && S_ISREG(status.st_mode);
-  const bool would_hang = is_known && !is_file && !S_ISDIR(status.st_mode);  // a pipe, of which nobody writes an end
-  const uint64_t needed = is_file ? bytes_by_headers(descriptor) : 0, size = static_cast<uint64_t>(status.st_size);
-  close(descriptor);
-  if (would_hang) return formatted("'{}' is not a regular file", path);
-  if (needed <= size) return "";
-  return formatted(
-      "'{}' was cut off: it has {} bytes, and its headers state at least {}; copy it again, or build it again", path,
-      size, needed);
+  fstat(file.descriptor(), &status);
+  uint64_t hash = content;
+  for (const uint64_t part :
+       {uint64_t{status.st_dev}, uint64_t{status.st_ino},
+        static_cast<uint64_t>(status.st_ctim.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(status.st_ctim.tv_nsec)})
+    hash = (hash ^ part) * 0x9E3779B97F4A7C15;  // of the golden ratio, as Knuth does
+  std::string mark(size_t{2} * 64 + 1, '/');
+  for (size_t bit = 0; bit < 64; ++bit) {
+    if (((hash | kMarkBits) >> bit & 1) != 0) mark[2 * bit + 1] = '.';
+  }
+  return mark;
+}
+
+void* open_named(const std::string& name, int flags, std::string& reason) {
+  void* handle = dlopen(name.c_str(), flags);
+  if (handle == nullptr) reason = dlerror();
+  return handle;
+}
+
+// Returns the name under which the linker knows the library; "" where it does not say.
+std::string name_of(void* handle) {
+  const link_map* opened = nullptr;
+  return dlinfo(handle, RTLD_DI_LINKMAP, &opened) == 0 ? opened->l_name : "";
 }
 
 }  // namespace
 
-void* open_library(const std::string& path, int flags, std::string& reason) {
-  const bool has_folder = path.find('/') != std::string::npos;  // else the linker looks for it
-  if (has_folder) reason = why_refused(path);
-  if (!reason.empty()) return nullptr;
-  void* handle = dlopen(path.c_str(), flags);
-  if (handle != nullptr) return handle;
-  const char* problem = dlerror();
-  reason = problem ? problem : "unknown error";
-  return nullptr;
+void* open_library(const std::string& path, int flags, std::string& reason, std::shared_ptr<const MappedFile>* file) {
+  try {
+    const bool is_searched = path.find('/') == std::string::npos;
+    void* found = is_searched ? open_named(path, flags, reason) : nullptr;
+    if (is_searched && (found == nullptr || file == nullptr)) return found;
+    if (is_searched) {
+      void* handle = open_library(name_of(found), flags, reason, file);
+      dlclose(found);
+      return handle;
+    }
+    std::shared_ptr<const MappedFile> mapped = MappedFile::open(path);
+    check_whole(*mapped);
+    if (file == nullptr) return open_named(path, flags, reason);
+    *file = mapped;
+    return open_state(*mapped, path, mapped->bytes(), 0, reason);
+  } catch (const RuntimeError& error) {
+    reason = error.what();
+    return nullptr;
+  }
+}
+
+void* open_state(const MappedFile& file, const std::string& path, std::span<const std::byte> elf, uint64_t content,
+                 std::string& reason) {
+  const std::string mark = mark_of(file, content);
+  auto open = [&](const std::string& of) {
+    const std::string name = (of[0] == '/' ? "" : ".") + mark + of;
+    void* handle = open_named(name, RTLD_NOW | RTLD_LOCAL, reason);
+    if (reason.starts_with(name)) reason.erase(0, std::min(name.size() + 2, reason.size()));  // "name: "
+    return handle;
+  };
+  void* handle = open(path);
+  if (handle == nullptr) return nullptr;
+  const std::string name = name_of(handle);
+  const bool is_of_host = content == 0 && name.find(kMark) == name.npos;
+  if (is_of_host || name.find(mark) != name.npos) return handle;
+  dlclose(handle);
+  const MemoryFile copy(elf);
+  return open(copy.path());  // not in /proc/PID, since the library that was closed has such a name by now
 }
 
 }  // namespace relaxc::vm

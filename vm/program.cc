@@ -30,8 +30,8 @@ vm::BuiltinFunction function_for(const std::string& name, const vm::Registry& re
 
 // Collects all names that are missing before it throws.
 std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
-                                const LoadOptions& options, std::shared_ptr<const void> keep_alive,
-                                vm::MappedFiles files, const Span& span) {
+                                LoadOptions& options, std::shared_ptr<const void> keep_alive, vm::MappedFiles files,
+                                const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   const std::string linked = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
@@ -64,6 +64,7 @@ std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::Kernel
   }
   diagnostics.throw_if_errors();
   image->files = std::move(files);
+  image->libraries = std::move(options.libraries);
   image->executable = std::move(executable);
   for (const vm::Function& function : image->executable.functions) {
     image->caches.push_back(vm::caches_of(image->executable, function));
@@ -106,17 +107,14 @@ Program Program::load(const std::string& path, LoadOptions options) {
                                   [&] { return vm::load_artifact(path, {options.verify_hash, options.name}); });
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   const std::string* needed = find_value(artifact.executable.metadata, vm::kNeededLibrariesKey);
-  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path, span) : vm::UserLibraries();
-  libraries.insert(libraries.begin(), options.libraries.begin(), options.libraries.end());
-  vm::add_libraries(libraries, options.registry);
+  if (needed) vm::open_needed_libraries(*needed, path, span, options.libraries);
+  vm::add_libraries(options.libraries, options.registry);
   const std::string* called = find_value(artifact.executable.metadata, vm::kCalledFunctionsKey);
   Diagnostics diagnostics;
-  if (called && library) vm::connect_functions(*called, *library, libraries, span, diagnostics);
+  if (called && library) vm::connect_functions(*called, *library, options.libraries, span, diagnostics);
   diagnostics.throw_if_errors();
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  auto keep_alive =
-      std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
-  auto image = link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span);
+  auto image = link(std::move(artifact.executable), resolver, options, library, {artifact.file}, span);
   image->weights = artifact.weights;
   image->artifact = artifact.file;
   return Program(std::move(image));

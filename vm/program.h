@@ -30,7 +30,7 @@ struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
   vm::MappedFiles files = {};  // hold the constants of Program::from; a run fails when one has changed
   bool verify_hash = true;     // false: trust the file; true: loading checks code, the first run weights
-  // Libraries of kernels, for load(), beside those that the artifact names.
+  // Libraries of kernels, beside those that an artifact names; a run fails when one has changed.
   std::vector<std::shared_ptr<const vm::UserLibrary>> libraries = {};
   std::string name = {};  // of the artifact in messages; empty: its path, or that it is in the caller's memory
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions

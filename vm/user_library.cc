@@ -1,7 +1,6 @@
 #include "vm/user_library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 
 #include "support/diagnostic.h"
@@ -15,19 +14,15 @@ namespace relaxc::vm {
 
 std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path, Table table) {
   std::shared_ptr<UserLibrary> library(new UserLibrary);
-  library->path_ = path;
   std::string reason;
-  library->handle_ = open_library(path, RTLD_NOW | RTLD_LOCAL, reason);
+  library->handle_ = open_library(path, RTLD_NOW | RTLD_LOCAL, reason, &library->file_);
   if (!library->handle_) fail(span_of_file(path), "the library does not load: {}", printable(reason));
-  link_map* found = nullptr;  // the dynamic linker searched for a name
-  if (path.find('/') == std::string::npos && dlinfo(library->handle_, RTLD_DI_LINKMAP, &found) == 0)
-    library->path_ = found->l_name;
   library->read_table(table);
   return library;
 }
 
 void UserLibrary::read_table(Table expected) {
-  const Span span = span_of_file(path_);
+  const Span span = span_of_file(path());
   const auto* table = static_cast<const relaxc_kernel_table*>(dlsym(handle_, "relaxc_kernels"));
   if (!table && expected == Table::kOptional) return;
   if (!table)
@@ -54,7 +49,12 @@ void UserLibrary::read_table(Table expected) {
 }
 
 UserLibrary::~UserLibrary() {
-  if (handle_) dlclose(handle_);
+  if (!handle_) return;
+  try {
+    file_->check_unchanged();
+    dlclose(handle_);
+  } catch (const RuntimeError&) {  // the linker would call what is not there any more
+  }
 }
 
 void* UserLibrary::find_symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
@@ -124,10 +124,10 @@ static std::shared_ptr<const UserLibrary> open_needed(const std::string& path, c
   }
 }
 
-UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact, const Span& span) {
-  UserLibraries result;
-  for (std::string_view name : parts_of(names, '\n')) result.push_back(open_needed(std::string(name), artifact, span));
-  return result;
+void open_needed_libraries(const std::string& names, const std::string& artifact, const Span& span,
+                           UserLibraries& libraries) {
+  for (std::string_view name : parts_of(names, '\n'))
+    libraries.push_back(open_needed(std::string(name), artifact, span));
 }
 
 void connect_functions(const std::string& names, const KernelLibrary& code, const UserLibraries& libraries,

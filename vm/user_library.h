@@ -16,13 +16,16 @@ class UserLibrary {
   enum class Table : uint8_t { kExpected, kOptional };
   // Opens the library. Throws a CompileError when it does not load, exports no table although it is expected to, or has
   // one of another version or with rows that are incomplete. A path without a slash is searched for as the dynamic
-  // linker does.
+  // linker does. A library that has replaced an open one is another one, and so is one that was written over. Such a
+  // one stays open, since it has lost what the linker changed in memory.
   static std::shared_ptr<const UserLibrary> open(const std::string& path, Table table = Table::kExpected);
   ~UserLibrary();
   UserLibrary(const UserLibrary&) = delete;
   UserLibrary& operator=(const UserLibrary&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_->path(); }
+  // Throws RuntimeError where the file was written to: its functions cannot be called any more.
+  void check_unchanged() const { file_->check_unchanged(); }
   std::span<const relaxc_kernel_row> rows() const { return rows_; }
   // Returns a symbol of the library, or null.
   void* find_symbol(const std::string& name) const;
@@ -30,7 +33,7 @@ class UserLibrary {
  private:
   UserLibrary() = default;
   void read_table(Table table);
-  std::string path_;
+  std::shared_ptr<const MappedFile> file_;
   void* handle_ = nullptr;
   std::span<const relaxc_kernel_row> rows_;
 };
@@ -49,7 +52,8 @@ inline constexpr const char* kCalledFunctionsKey = "called_functions";
 
 // Opens the libraries that an artifact names. Each is looked for beside the artifact, where it was when the model was
 // compiled, and as the dynamic linker does. Throws a CompileError at the span that names the library and the remedy.
-UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact, const Span& span);
+void open_needed_libraries(const std::string& names, const std::string& artifact, const Span& span,
+                           UserLibraries& libraries);
 // Gives machine code the addresses of the functions that it calls: of the first library that has one, else of the
 // process. Reports those that are missing.
 void connect_functions(const std::string& names, const KernelLibrary& code, const UserLibraries& libraries,

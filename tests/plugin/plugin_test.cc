@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -195,6 +196,37 @@ TEST_CASE("plug-ins that cannot be loaded are errors that name them", "[plugin]"
                         ours.interface, ours.compiler, ours.layout);
   CHECK(contains(error_of(build("entry", version)), "has no entry 'relaxc_plugin'"));
   CHECK(contains(relaxc_tool({"run", model, "--plugin", kPass, "--plugin", kPass}).err, "is given twice"));
+}
+
+// Without the C library's start files, whose code at the end of the process would be written over, too.
+TEST_CASE("a plug-in that was written over or replaced is loaded again", "[plugin]") {
+  test::Folder folder("plugin_again");
+  const std::string library = (folder.path / "mine.so").string();
+  auto plugin = [&](const std::string& number) {
+    const auto& ours = kPluginVersion;
+    const std::string source = fmt::format(
+        "struct {{ unsigned a, b; unsigned long c; }} relaxc_plugin_version = {{{}, {}, {}ul}};\n"
+        "int setenv(const char*, const char*, int);\n"
+        "void relaxc_plugin(void* tables) {{ setenv(\"RELAXC_TEST_PLUGIN\", \"{}\", 1); }}\n",
+        ours.interface, ours.compiler, ours.layout, number);
+    const std::string file = folder.write(number + ".c", source), built = file + ".so";
+    REQUIRE(test::run_program({"/usr/bin/cc", "-shared", "-nostartfiles", "-fPIC", file, "-o", built}, 60).exit_code ==
+            0);
+    return built;
+  };
+  auto loaded = [&](Tables& tables) {
+    tables.load_plugin(library);
+    return std::string(std::getenv("RELAXC_TEST_PLUGIN"));
+  };
+  const std::string one = plugin("1"), two = plugin("2"), three = plugin("3");
+  fs::copy_file(one, library);
+  Tables first, second, third;
+  CHECK(loaded(first) == "1");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the granularity of the file system's clock
+  fs::copy_file(two, library, fs::copy_options::overwrite_existing);
+  CHECK(loaded(second) == "2");
+  fs::rename(three, library);
+  CHECK(loaded(third) == "3");
 }
 
 TEST_CASE("rows that cannot be added are errors that name the plug-in", "[plugin]") {
