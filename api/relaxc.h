@@ -200,7 +200,7 @@ typedef struct relaxc_session_options {
   const relaxc_allocator* allocator;     /* copied; NULL: the C library's */
   const relaxc_thread_pool* thread_pool; /* copied; NULL: threads of the session's own */
   /* Since version 2 */
-  relaxc_logger log; /* is warned in relaxc_session_new where the system refuses some of num_threads; NULL: nobody is */
+  relaxc_logger log; /* is warned in relaxc_session_new where the system refuses some of its threads; NULL: nobody is */
   void* user;        /* of log */
 } relaxc_session_options;
 

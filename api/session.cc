@@ -170,10 +170,12 @@ relaxc_status relaxc_session_new(relaxc_program* program, const relaxc_session_o
     } else {
       own.pool = std::make_shared<relaxc::vm::ThreadPool>(stated.num_threads);
       const int threads = own.pool->num_workers();
-      if (stated.log && threads < stated.num_threads)
+      cpu_set_t cores;
+      const bool is_for_cores = stated.num_threads == 0 && sched_getaffinity(0, sizeof cores, &cores) == 0;
+      const int wanted = is_for_cores ? std::min(CPU_COUNT(&cores), relaxc::vm::kMostThreads) : stated.num_threads;
+      if (stated.log && threads < wanted)
         stated.log(stated.user, RELAXC_LOG_WARNING,
-                   relaxc::formatted("the system refuses {} threads, so that runs have {}", stated.num_threads, threads)
-                       .c_str());
+                   relaxc::formatted("the system refuses {} threads, so that runs have {}", wanted, threads).c_str());
     }
     *session = new relaxc_session(&given(program, "program"), std::move(own));
   });
