@@ -15,7 +15,8 @@ std::optional<double> leading_number(const char*& at) {
   return is_number ? std::optional(number) : std::nullopt;
 }
 
-std::optional<std::complex<double>> as_complex(std::string_view written) {
+std::optional<std::complex<double>> as_complex(std::string_view written, bool& is_beyond) {
+  is_beyond = false;
   std::string text(written);
   if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
   std::optional<double> parts[2];
@@ -30,6 +31,7 @@ std::optional<std::complex<double>> as_complex(std::string_view written) {
     if (sign == '\0' && (parts[0] || parts[1])) return std::nullopt;
     const char* begin = at;
     std::optional<double> number = leading_number(at);
+    if (!number && at != begin) is_beyond = true, number = HUGE_VAL;
     const bool is_imaginary = *at == 'j' || *at == 'J';
     if (is_imaginary && at == begin) number = 1;
     if (is_imaginary) ++at;
@@ -42,8 +44,9 @@ std::optional<std::complex<double>> as_complex(std::string_view written) {
 }
 
 bool begins_with_complex(std::string_view text) {
+  bool is_beyond = false;
   const std::string_view first = text.substr(0, text.find(')') + 1);  // empty where there is none
-  return first.starts_with('(') && first.find_first_of("jJ") != std::string_view::npos && as_complex(first);
+  return first.starts_with('(') && first.find_first_of("jJ") != std::string_view::npos && as_complex(first, is_beyond);
 }
 
 }  // namespace relaxc::tools

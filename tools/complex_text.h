@@ -14,7 +14,8 @@ namespace relaxc::tools {
 // range of doubles.
 std::optional<double> leading_number(const char*& at);
 // Reads "1.5-2j", "2j" or "1.5", also as NumPy and expressions of Python have them: "(1.+2.J)", "2j + 1", "-j".
-std::optional<std::complex<double>> as_complex(std::string_view written);
+// Sets whether a part is beyond the range of doubles, which the number then has as an infinity.
+std::optional<std::complex<double>> as_complex(std::string_view written, bool& is_beyond);
 // Returns whether a complex number in parentheses, as NumPy prints it, is at the beginning of the text.
 bool begins_with_complex(std::string_view text);
 

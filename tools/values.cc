@@ -384,8 +384,8 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
   std::vector<int64_t> shape;
   std::vector<const WrittenValue*> atoms;
   auto dtype = (given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype).value_or(kFloat32);
-  const bool is_element = dtype.is_string() || as_number(given) || (dtype.is_complex() && as_complex(given.text));
-  if (given.open == 0 && !is_element)
+  bool is_beyond = false, is_complex = dtype.is_complex() && as_complex(given.text, is_beyond);
+  if (given.open == 0 && !dtype.is_string() && !is_complex && !as_number(given))
     fail({},
          "input '{}': expected a file (.npy{} or an image; .npz for all inputs) or elements such as [[1, 2], [3, 4]], "
          "got '{}'{}",
@@ -405,7 +405,8 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
         fail({}, "input '{}': {} is beyond the range of {}", input_, atom.text, to_string(dtype));
     };
     if (dtype.is_complex()) {
-      const auto number = as_complex(atom.text);
+      const auto number = as_complex(atom.text, is_beyond);
+      if (is_beyond) fail({}, "input '{}': {} is beyond the range of float64", input_, atom.text);
       if (!number) fail({}, "input '{}': expected a complex number such as 1.5-2j, got '{}'", input_, atom.text);
       set_float(parts_of(tensor), 2 * i, number->real());
       set_float(parts_of(tensor), 2 * i + 1, number->imag());
@@ -415,9 +416,8 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
       set_float(tensor, i, number(atom));
       continue;
     }
-    int64_t value = integer(atom);
-    tensor.set_int(i, value);
-    if (tensor.as_int(i) != value)
+    const int64_t value = integer(atom);
+    if (tensor.set_int(i, value); tensor.as_int(i) != value)
       fail({}, "input '{}': {} is not a value of {}", input_, value, to_string(tensor.dtype()));
   }
   return tensor;

@@ -133,6 +133,11 @@ TEST_CASE("complex inputs take real files, and refuse numbers beyond their range
   CHECK(run_has(large.err, "input 'x': element 1 is 3+1e+300j, which is beyond the range of complex64"));
   const Outcome written = run_command({"run", file, "--input", "x=[1, 2-1e40j]"});
   CHECK((written.exit_code == 1 && run_has(written.err, "input 'x': 2-1e40j is beyond the range of complex64")));
+  for (const std::string text : {"1e400j", "[1, 2-1e400j]", "[1e400]", "[(-1e999+2j)]"}) {
+    const Outcome beyond = run_command({"run", file, "--input", "x=" + text});
+    INFO(beyond.err);
+    CHECK((beyond.exit_code == 1 && run_has(beyond.err, "is beyond the range of float64")));
+  }
   const Outcome top = run_command({"run", file, "--input", "x=[1]", "--top", "2"});
   CHECK(run_has(top.err, "result 'output_0' (complex64[1]) has no largest elements"));
   const Outcome accuracy = run_command({"run", file, "--input", "x=[1, 2j]", "--accuracy", "--precision", "bf16"});
