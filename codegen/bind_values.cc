@@ -8,6 +8,7 @@
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
 #include "ir/visit.h"
+#include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -16,13 +17,26 @@ namespace relaxc {
 
 namespace {
 
+// Returns whether the result of the operator is a size that int64 does not hold.
+bool overflows(const Binary& size) {
+  const std::optional<int64_t> a = as_int(size.a), b = as_int(size.b);
+  if (!a || !b || dtype_of(size.a) != kInt64) return false;
+  if (size.op == BinaryOp::kAdd) return !checked_add(*a, *b);
+  if (size.op == BinaryOp::kSub) return !checked_sub(*a, *b);
+  return size.op == BinaryOp::kMul && !checked_mul(*a, *b);
+}
+
 // Computes what contains a dim that becomes a number: n + 3 becomes 6.
 class ValueBinding final : public Substitution {
  public:
   using Substitution::Substitution;
   Expr expr(const Expr& node) override {
     Expr result = Substitution::expr(node);
-    return result.is<Binary>() && !same_node(result, node) ? simplify(result) : result;
+    if (!result.is<Binary>() || same_node(result, node)) return result;
+    if (overflows(*result.as<Binary>()))
+      fail_usage(node.span(), "the size {} overflows int64 with the values of its dims; choose smaller ones",
+                 print_expr(node));
+    return simplify(result);
   }
 };
 

@@ -237,6 +237,9 @@ int64_t DimSolver::value(const vm::DimInfo& dim) const {
   if (number && *number >= 0) return *number;
   std::string name = dim.text.empty() ? std::to_string(dim.value) : dim.text;
   if (number) fail({}, "the dim '{}' would be {}; choose its names with --dim NAME=VALUE", name, *number);
+  const bool has_names =
+      std::ranges::all_of(names_in_dim(dim.text), [&](const auto& of) { return known_.contains(of); });
+  if (has_names) fail({}, "the dim '{}' has no value that int64 holds; choose its names with --dim NAME=VALUE", name);
   fail({}, "the dim '{}' has no value; give its names with --dim NAME=VALUE, or the input with --input", name);
 }
 

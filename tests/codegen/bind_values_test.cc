@@ -137,6 +137,20 @@ def less(x: R.Tensor(("m", "n - 3"), "float32"), b: R.Tensor(("n",), "float32"))
   CHECK(test::contains(text_when_verified(with_dims_bound(bindable(kLess), {{"n", 3}})), "((\"m\", 0)"));
 }
 
+TEST_CASE("values of dims that make sizes overflow are refused", "[codegen]") {
+  constexpr const char* kWide = R"(
+@R.function
+def wide(x: R.Tensor(("n * m", "n + 2"), "float32"), b: R.Tensor(("n",), "float32"), c: R.Tensor(("m",), "float32")):
+    m = T.int64()
+    n = T.int64()
+    return x
+)";
+  const int64_t large = (int64_t{1} << 32) + 1, most = std::numeric_limits<int64_t>::max();
+  CHECK_THROWS_WITH(with_dims_bound(bindable(kWide), {{"n", large}, {"m", large}}),
+                    Catch::Contains("the size n * m overflows int64"));
+  CHECK_THROWS_WITH(with_dims_bound(bindable(kWide), {{"n", most}}), Catch::Contains("the size n + 2 overflows int64"));
+}
+
 TEST_CASE("a run whose dims are out of their range is refused", "[codegen]") {
   const IRModule module = with_dim_ranges(bindable(kDenseLayer), {{"k", {2, 4}}, {"n", {3}}});
   const std::string text = text_when_verified(module);

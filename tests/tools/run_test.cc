@@ -156,6 +156,18 @@ TEST_CASE("numbers of a list beyond the range of floats are refused", "[tools]")
   CHECK(run_has(scalar.err, "input 'y': -1e40 is beyond the range of float32"));
 }
 
+TEST_CASE("sizes that int64 does not hold are refused", "[tools]") {
+  test::Folder folder("run_wide");
+  const std::string file = folder.write("m.py", R"(@R.function
+def main(x: R.Tensor(("n * m",), "int8"), b: R.Tensor(("n",), "int8"), c: R.Tensor(("m",), "int8")):
+    n = T.int64()
+    m = T.int64()
+    return x
+)");
+  const Outcome wide = run_command({"run", file, "--dim", "n=4294967297", "--dim", "m=4294967297"});
+  CHECK((wide.exit_code == 1 && run_has(wide.err, "the dim 'n * m' has no value that int64 holds")));
+}
+
 TEST_CASE("a flag is True or true", "[tools]") {
   test::Folder folder("run_flag");
   const std::string file = folder.write(
