@@ -33,14 +33,14 @@ Expr non_max_suppression(Node& n) {
     if (n.rank(i) != 3) n.fail("input {} has rank {}, expected 3", i, n.rank(i));
   }
   n.require_equal(n.dim(0, 2), int_imm(4), "coordinates of a box");
-  auto limit = [&](size_t i, double otherwise, DType dtype) {
+  auto limit = [&](size_t i, const char* name, double otherwise, DType dtype) {
     if (!n.has(i)) return n.scalar(otherwise, dtype);
-    n.require_equal(product(n.shape(i)), int_imm(1), "elements of a limit");
+    n.require_equal(product(n.shape(i)), int_imm(1), fmt::format("elements of {}", name).c_str());
     return n.tensor(i);
   };
   if (n.has(3)) check_overlap(n);
-  std::vector<Expr> args = {corners(n, n.tensor(0)), n.tensor(1), limit(2, 0, kInt64), limit(3, 0, kFloat32),
-                            limit(4, -INFINITY, kFloat32)};
+  std::vector<Expr> args = {corners(n, n.tensor(0)), n.tensor(1), limit(2, "max_output_boxes_per_class", 0, kInt64),
+                            limit(3, "iou_threshold", 0, kFloat32), limit(4, "score_threshold", -INFINITY, kFloat32)};
   Expr found = n.op("vision.all_class_non_max_suppression", args, AllClassNmsAttrs{.above_threshold = true});
   return n.builder().emit(tuple_get(found, 0));
 }
