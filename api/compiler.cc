@@ -46,6 +46,18 @@ void set_types(const relaxc_compile_options& options, CompileSettings& settings)
   }
 }
 
+void set_dims(const relaxc_compile_options& options, CompileSettings& settings) {
+  for (int32_t i = 0; i < options.num_dims; ++i) {
+    if (!settings.dims.emplace(options.dim_names[i], options.dim_values[i]).second)
+      fail_usage({}, "dim '{}' has two sizes in the options", options.dim_names[i]);
+  }
+  for (int32_t i = 0; i < options.num_ranges; ++i) {
+    const DimRange range{options.range_least[i], options.range_most[i]};
+    if (!settings.dim_ranges.emplace(options.range_names[i], range).second)
+      fail_usage({}, "dim '{}' has two ranges in the options", options.range_names[i]);
+  }
+}
+
 void set_bound_values(const relaxc_compile_options& options, CompileSettings& settings) {
   for (int32_t i = 0; i < options.num_bound; ++i) {
     const DLTensor& value = options.bound[i];
@@ -69,9 +81,7 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   settings.target = text_of(options.target, "host");
   settings.passes = text_of(options.passes, "default");
   settings.function = text_of(options.function, "");
-  for (int32_t i = 0; i < options.num_dims; ++i) settings.dims[options.dim_names[i]] = options.dim_values[i];
-  for (int32_t i = 0; i < options.num_ranges; ++i)
-    settings.dim_ranges[options.range_names[i]] = {options.range_least[i], options.range_most[i]};
+  set_dims(options, settings);
   set_types(options, settings);
   set_bound_values(options, settings);
   if (options.clamp_indices) settings.gather = OutOfRange::kClamp;

@@ -299,6 +299,14 @@ void take_inputs(relaxc_session& session, const relaxc::vm::Function& function, 
   check_caches_are_lent(session, function, [&](size_t i) { return session.inputs[i].owner() != nullptr; });
 }
 
+// Reports an output whose elements would be written over one another.
+[[gnu::cold]] void check_apart(const DLTensor& output, int32_t number) {
+  for (int32_t d = 0; d < output.ndim; ++d) {
+    if (output.strides && output.strides[d] == 0 && output.shape[d] > 1)
+      throw_usage_error("output {}: the stride of dim {} is 0, so that elements share memory", number, d);
+  }
+}
+
 // Returns whether the memory of the result may be the host's.
 bool is_lent(const relaxc_session& session, const relaxc::Tensor& result) {
   return std::ranges::any_of(session.inputs, [&](const relaxc::Tensor& input) {
@@ -318,6 +326,9 @@ relaxc_status relaxc_run_into(relaxc_session* session, const char* function, con
     const relaxc::vm::Function& called = function_for(*session, function, num_inputs, num_outputs);
     take_inputs(*session, called, inputs, num_inputs);
     take(session->session, outputs, num_outputs, "output", called.outputs, session->output_forms, session->outputs);
+    for (int32_t i = 0; i < num_outputs; ++i) {
+      if (session->outputs[static_cast<size_t>(i)].owner()) check_apart(outputs[i], i);
+    }
     session->session.run_into(session->inputs, session->outputs, text_of(function));
     for (int32_t i = 0; i < num_outputs; ++i) {
       const relaxc::Tensor& result = session->outputs[static_cast<size_t>(i)];

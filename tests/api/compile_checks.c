@@ -64,6 +64,19 @@ void check_names(void) {
     EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) == RELAXC_USAGE);
     EXPECT(relaxc_error_count() == 1 && (MESSAGE_HAS("nosuch") || MESSAGE_HAS("'float[2': expected a type")));
   }
+  const char* same[] = {"n", "n"};
+  const int64_t sizes[] = {1, 2};
+  const relaxc_compile_options contradictions[] = {
+      {.dim_names = same, .dim_values = sizes, .num_dims = 2},
+      {.range_names = same, .range_least = sizes, .range_most = sizes, .num_ranges = 2},
+  };
+  for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; ++i) {
+    relaxc_compile_options options = contradictions[i];
+    options.size = sizeof options;
+    relaxc_program* program = NULL;
+    EXPECT(relaxc_compile_memory(TWICE, strlen(TWICE), "module.py", &options, &program) == RELAXC_USAGE);
+    EXPECT(MESSAGE_HAS("dim 'n' has two "));
+  }
 }
 
 /* Types of inputs that the text leaves open, and functions that are linked in. */

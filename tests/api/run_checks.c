@@ -25,6 +25,10 @@ void check_runs(void) {
   memset(out, 0, sizeof out);
   EXPECT(relaxc_run_into(session, NULL, &strided, 1, &strided_out, 1) == RELAXC_OK);
   EXPECT(out[0] == 22 && out[3] == 24 && out[1] == 14 && out[2] == 6 && out[5] == 8 && out[6] == 0);
+  /* elements that would be written over one another */
+  columns[1] = 0;
+  EXPECT(relaxc_run_into(session, NULL, &strided, 1, &strided_out, 1) == RELAXC_USAGE);
+  EXPECT(MESSAGE_HAS("output 0: the stride of dim 1 is 0"));
   /* results in the runtime's memory outlive the session */
   DLManagedTensor* result = NULL;
   shape[0] = 2;
