@@ -105,6 +105,11 @@ class FunctionEmitter {
   int padded_lanes(const Buffer& buffer, DType dtype);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
+  // Returns how many lanes of a mask are set if these are the first ones, where it says that (lane < count); else null.
+  Value count_of_first_lanes(Value mask);
+  bool has_slow_masks(DType dtype) const;
+  // Stores the first lanes of a vector of 2, 4, 8... as vectors of half, a quarter... of the lanes.
+  void store_first_lanes(Value vector, Value address, llvm::Align alignment, Value count);
 
   // ---- emit_lookup.cc
   // Loads elements of a table of bytes (tir/analysis/byte_tables.h); null where the target has no instructions for it.
