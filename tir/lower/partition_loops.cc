@@ -384,7 +384,7 @@ class Partitioner {
       if (!is_known) inside.push_back(fits);
     }
     if (cuts.empty() || !take_budget(loop)) return std::nullopt;
-    Stmt rest = instantiate(tail_rows(loop.body, cuts), {});
+    Stmt rest = instantiate(rest_of_tiles(loop, cuts), {});
     // The index of a single tile at the end is known.
     const Expr& digit = *cuts[0].digit;
     auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
@@ -401,6 +401,45 @@ class Partitioner {
     if (cuts.empty() || !take_budget(loop)) return body;
     const Expr inside = loop.var >= interior.first && loop.var < interior.end;
     return make(IfThenElse{inside, with(true, cuts, body), instantiate(body, {})}, body.span());
+  }
+
+  // Returns the last tiles along the digits: whole ones where their columns are partial, or any number of rows is left.
+  Stmt rest_of_tiles(const For& loop, const std::vector<Cut>& cuts) {
+    const bool is_few_rows =
+        std::ranges::all_of(cuts, [](const Cut& cut) { return cut.row.has_value() && as_int(cut.end); });
+    if (is_few_rows) return tail_rows(loop.body, cuts);
+    return with_facts([&] { assume_runs(facts_, loop); },
+                      [&] {
+                        const Stmt filled = fill_tile(loop.body, facts_);
+                        return same_node(filled, loop.body) ? tail_rows(loop.body, cuts)
+                                                            : beside_first_vectors(filled, loop, cuts);
+                      });
+  }
+
+  // Returns the tile with a copy that has only the first of its vectors, for where the others are beyond the border.
+  Stmt beside_first_vectors(const Stmt& filled, const For& loop, const std::vector<Cut>& cuts) {
+    std::vector<Cut> masks;
+    std::ranges::copy_if(cuts, std::back_inserter(masks), [](const Cut& cut) { return !cut.row; });
+    std::unordered_set<const NodeHeader*> vectors;
+    std::optional<Expr> second;  // the slack of the second vector's first lane
+    bool fits = !masks.empty() && is_idle_without(masks, loop.body);
+    walk(loop.body, [&](const For& inner) {
+      if (inner.kind != ForKind::kUnrolled || !is_int(inner.min, 0)) return;
+      for (const Cut& cut : masks) {
+        const auto step = coefficient(cut.slack, inner.var, facts_);
+        if (step == 0) continue;
+        const Expr left = facts_.simplify(cut.best + *cut.digit * cut.scale + step.value_or(0));
+        fits = fits && step && *step < 0 && (!second || structural_equal(*second, left));
+        second = left;
+        vectors.insert(inner.var.get());
+      }
+    });
+    if (!fits || !second || !take_budget(loop)) return filled;
+    const Stmt first = rewrite(loop.body, [&](const Ref<For>& inner) -> std::optional<Stmt> {
+      if (!vectors.contains(inner->var.get())) return std::nullopt;
+      return substitute(inner->body, {{inner->var.get(), int_imm(0)}});
+    });
+    return make(IfThenElse{*second < int_imm(0), fill_tile(instantiate(first, {}), facts_), filled}, filled.span());
   }
 
   // Runs the remaining rows of a tile one by one, which takes less code than the tile with a condition for each row.

@@ -47,4 +47,8 @@ Stmt map_elements(const Stmt& stmt, const MapElement& fn);
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
                                const Analyzer& facts);
 
+// Returns a tile at the border of its results that computes what is beyond the border, too, where only its own memory
+// holds that (fill_tiles.cc); the tile itself where it cannot.
+Stmt fill_tile(const Stmt& tile, const Analyzer& facts);
+
 }  // namespace relaxc
