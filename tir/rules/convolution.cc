@@ -232,22 +232,23 @@ bool has_known_pixels(const Convolution& conv) { return conv.extent(conv.y) && c
 
 // Returns whether the padding becomes conditions, which lowering removes except in the first and last columns of the
 // window, or in tiles at the border of an image of unknown size. Wide windows have too many of these, but in such an
-// image a dilated one may reach beyond it everywhere. Of a picture, an image with few channels, each step of the sum
-// would test them. Other convolutions read a padded copy of the image, depthwise ones a padded copy of one block of
-// channels.
-bool pads_by_conditions(const Convolution& conv) {
+// image a dilated one may reach beyond it everywhere, and tests beside the sums need registers. Of a picture, an image
+// with few channels, each step of the sum would test them. Other convolutions read a padded copy of the image,
+// depthwise ones a padded copy of one block of channels.
+bool pads_by_conditions(const Convolution& conv, const Target& target) {
   if (conv.group) return false;  // the instruction's description has none
   const auto columns = conv.extent(conv.window_x);
   const bool is_narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
   if (has_known_pixels(conv)) return is_narrow;
   const Expr &x = conv.image->indices[conv.image_x], tap = conv.block->iter_vars[conv.window_x].var;
   const bool is_dilated = !is_int(simplify(stepped(x, tap) - x), 1);
-  return conv.depthwise || (conv.channel_lane && (is_narrow || is_dilated));
+  const bool is_tested = is_dilated || (is_narrow && target.num_vector_registers >= cost_model::kManyRegisters);
+  return conv.depthwise || (conv.channel_lane && is_tested);
 }
 
 // Returns whether tiles test whether they reach beyond an image of unknown size.
-bool has_open_border(const Convolution& conv) {
-  return conv.has_border && !has_known_pixels(conv) && pads_by_conditions(conv);
+bool has_open_border(const Convolution& conv, const Target& target) {
+  return conv.has_border && !has_known_pixels(conv) && pads_by_conditions(conv, target);
 }
 
 // Returns whether a padded copy of one block of channels is made of the rows of pixels that a tile reads, each time
@@ -391,8 +392,9 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   }
   const auto [height, width, most_rows] = pixels;
   int64_t filter_blocks = *conv.extent(conv.filters);
-  ConvolutionTile best = has_open_border(conv) && !conv.depthwise ? tile_at_open_border(conv, filter_blocks, target)
-                                                                  : choose_tile(conv, pixels, target).tile;
+  ConvolutionTile best = has_open_border(conv, target) && !conv.depthwise
+                             ? tile_at_open_border(conv, filter_blocks, target)
+                             : choose_tile(conv, pixels, target).tile;
   ConvolutionPlan plan{best, pixels, 1, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
     most = std::max<int64_t>(1, most);
@@ -402,7 +404,7 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   int64_t most = most_pixels(conv, plan.tile.vectors, target);
   plan.tile.rows = choose("rows", height ? std::min({*height, most_rows, most}) : 1, best.rows);
   plan.tile.columns = choose("columns", most / plan.tile.rows, best.columns);
-  std::string padding = pads_by_conditions(conv) ? "conditions" : "copy";
+  std::string padding = pads_by_conditions(conv, target) ? "conditions" : "copy";
   const AttrList paddings = conv.group ? AttrList{"copy"} : AttrList{"conditions", "copy"};
   plan.padding_by_conditions = decisions.word("padding", paddings, padding) == "conditions";
   bool whole_rows = height.value_or(0) % plan.tile.rows == 0;
@@ -526,8 +528,10 @@ ScheduleRule convolution_rule() {
                  "which {} or more tiles read there; else 1",
                  cost_model::kMostPixelsOfPart, cost_model::kFewestDepthOfPart, cost_model::kFewestTilesOfPart)},
             {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
-             fmt::format("\"conditions\" for windows of up to {} columns, and of one filter for each channel",
-                         cost_model::kNarrowWindow)},
+             fmt::format(
+                 "\"conditions\" for windows of up to {} columns, and of one filter for each channel; of an image of "
+                 "unknown size, without dilation, only with {} registers",
+                 cost_model::kNarrowWindow, cost_model::kManyRegisters)},
             {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
              fmt::format(
                  "\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2, or lines of an image "
