@@ -154,12 +154,12 @@ long num_merged_axes(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads
 }
 
 // Returns whether the results fill L2, beside the operands, and each sums so few products that storing them is what
-// takes time.
+// takes time. Sizes that are not known are large.
 bool has_short_sums(const Nest& nest, const Target& target) {
   int64_t products = 1, bytes = buffer_type(match_reduction(*nest.block)->out).dtype.bytes();
   for (size_t d = 0; d < nest.axes.size(); ++d) {
     int64_t& count = d < nest.num_spatial ? bytes : products;
-    count *= std::min(as_int(nest.axes[d].domain.extent).value_or(1), cost_model::kMostSum);
+    count *= std::min(as_int(nest.axes[d].domain.extent).value_or(cost_model::kMostSum), cost_model::kMostSum);
     if (count > (int64_t{1} << 40)) break;
   }
   return products <= cost_model::kShortSum && 2 * bytes > target.l2_of_core();
