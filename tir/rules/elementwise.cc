@@ -92,12 +92,11 @@ std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<B
 }
 
 // Returns how many vectors of lanes run through a scan together. Each step goes to another row, of which a single
-// vector would take one line of the cache.
+// vector would take one line of the cache, and waits for the last one, so that there is time for several.
 int64_t vectors_of_scan(const Block& block, std::optional<int64_t> extent, int64_t lanes) {
   if (!block.body.as<For>()->body.is<BufferStore>()) return 1;
-  if (!extent) return cost_model::kSymbolicScanVectors;
   int64_t vectors = cost_model::kScanVectors;
-  while (vectors > 1 && *extent < vectors * lanes) vectors /= 2;
+  while (vectors > 1 && extent && *extent < vectors * lanes) vectors /= 2;
   return vectors;
 }
 
