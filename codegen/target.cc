@@ -182,7 +182,8 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   for (const DotForm& form : dot_forms()) {
     if (!form.figure || !has_intrinsic(info, form.instruction)) continue;
     target.dot_forms.insert(form.name);
-    if (form.lanes == target.vector_lanes(32)) target.*form.figure = true;
+    const bool is_exact = form.figure != &Target::clamps_int8_dot;  // which nobody has asked to give up
+    if (is_exact && form.lanes == target.vector_lanes(32)) target.*form.figure = true;
   }
   target.has_int8_tiles = avx512 && on_x86("amx-tile+amx-int8");
   target.has_bfloat16_tiles = avx512 && on_x86("amx-tile+amx-bf16");
@@ -267,7 +268,8 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
   double value = 0;
   auto [end, error] = std::from_chars(line.value.data(), line.value.data() + line.value.size(), value);
   bool is_number = error == std::errc() && end == line.value.data() + line.value.size();
-  bool is_positive = value > 0 || (row->is_capability && value == 0);
+  const bool is_flag = std::holds_alternative<bool*>(row->in(target));
+  bool is_positive = value > 0 || ((row->is_capability || is_flag) && value == 0);
   if (!is_number || !is_positive || value > 1e15)
     fail_line(fmt::format("'{}' must be a positive number up to 1e15, found '{}'", line.key, line.value), {});
   double known = get_figure(*row, target);

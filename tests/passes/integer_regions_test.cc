@@ -189,7 +189,8 @@ TEST_CASE("bytes whose sums of two products are clamped", "[passes]") {
     const Program program = compile(module, settings).load();
     CHECK((region.wrong(data, weight, Session(program).run(inputs).at(0)) == 0) == is_exact);
     settings.passes = "simplify,kernels";
-    CHECK(contains(print_module(run_pipeline(module, settings)), "pmadd.ub") == clamps);
+    const std::string kernels = print_module(run_pipeline(module, settings));
+    CHECK((contains(kernels, "pmadd.ub.sw") || contains(kernels, "pmaddubs.w")) == clamps);
   }
   // An exact instruction has nothing to gain by clamping.
   CompileSettings vnni = settings_for("cpu=alderlake");
