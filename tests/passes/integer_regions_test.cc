@@ -166,6 +166,37 @@ TEST_CASE("convolutions and products of quantized values are exact sums of integ
   }
 }
 
+TEST_CASE("windows of one pixel with a stride are exact sums of integers", "[passes]") {
+  const char* text = R"(
+@R.function
+def main(x: R.Tensor((2, 32, 9, 14), "uint8"), w: R.Tensor((16, 32, 1, 1), "int8")):
+    with R.dataflow():
+        y = R.nn.conv2d(x, w, strides=[2, 3], out_dtype="int32")
+        R.output(y)
+    return y
+)";
+  const Tensor data = bytes_of({2, 32, 9, 14}, DType::uint(8), 37),
+               weight = bytes_of({16, 32, 1, 1}, DType::int_(8), 91);
+  Diagnostics diagnostics;
+  const IRModule module = with_constants(parse_module(text, "strided.py", op_table(), diagnostics), {weight});
+  const std::vector<Tensor> inputs = {data};
+  for (const char* target :
+       {"host", "x86-64-v2", "x86-64-v3", "cpu=znver5", "triple=aarch64-linux-gnu,cpu=neoverse-n1"}) {
+    CAPTURE(target);
+    const Tensor result = Session(compile(module, settings_for(target)).load()).run(inputs).at(0);
+    REQUIRE(result.shape() == Shape{2, 16, 5, 5});
+    int64_t wrong = 0;
+    for_each_index(result.shape(), [&](const Shape& at) {
+      int64_t sum = 0;
+      for (int64_t c = 0; c < 32; ++c)
+        sum += static_cast<int64_t>(element(data, {at[0], c, 2 * at[2], 3 * at[3]})) *
+               static_cast<int64_t>(element(weight, {at[1], c, 0, 0}));
+      wrong += static_cast<int64_t>(element(result, at)) != sum;
+    });
+    CHECK(wrong == 0);
+  }
+}
+
 // Instructions that clamp sums of two products to 16 bits.
 TEST_CASE("bytes whose sums of two products are clamped", "[passes]") {
   const auto region =

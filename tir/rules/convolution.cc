@@ -75,7 +75,7 @@ bool is_pointwise(const Convolution& conv) {
 bool copies_strided_pixels(const Convolution& conv) {
   const Expr& x = conv.image->indices[conv.image_x];
   const bool is_dense = is_int(simplify(stepped(x, conv.block->iter_vars[conv.x].var) - x), 1);
-  return is_pointwise(conv) && !is_dense && !conv.depthwise && conv.channel_lane && !conv.group;
+  return is_pointwise(conv) && !is_dense && !conv.depthwise && conv.channel_lane;
 }
 
 // Returns whether pixels are as good as one row: each reads one of the image, and all blocks take them one by one.
@@ -154,7 +154,10 @@ void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
 // Copies the pixels that a window of one pixel reads with a stride into dense memory, once for all filters.
 void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& conv) {
   IndexMap map(conv.block->iter_vars.size(), [&](const Exprs& i) {
-    return Exprs{i[conv.image_axis], i[conv.channels], i[conv.y], i[conv.x], i[*conv.channel_lane]};
+    VarMap at;
+    for (size_t d = 0; d < i.size(); ++d) at.emplace(conv.block->iter_vars[d].var.get(), i[d]);
+    return Exprs{i[conv.image_axis], i[conv.channels], i[conv.y], i[conv.x],
+                 substitute(conv.image->indices.back(), at)};
   });
   BlockRV copy = sch.apply(ReindexCacheRead{rv, conv.image->buffer->name.c_str(), "global", map});
   Loops loops = sch.apply(GetLoops{copy});
@@ -324,7 +327,8 @@ Pixels choose_lines(const Convolution& conv, const Target& target) {
     const Pixels pixels{all / line, line, 1};
     const auto [tile, cycles] = choose_tile(conv, pixels, target);
     const bool has_work = ceil_div(blocks, tile.vectors) * all / line >= assumed_cores(target);
-    const bool fits = line * pixel_bytes <= (line == all ? l2 * cost_model::kImageEighthsOfL2 / 8 : l2 / 2);
+    const bool is_image = line == all && !conv.copies_pixels;  // read as it lies
+    const bool fits = line * pixel_bytes <= (is_image ? l2 * cost_model::kImageEighthsOfL2 / 8 : l2 / 2);
     if (line > columns && (!fits || !has_work)) continue;
     // All weights are read again for each line, from the next cache where they do not stay.
     const double bytes = weight_bytes > l2 / 2 ? static_cast<double>(blocks * target.vector_bytes()) : 0;
