@@ -20,7 +20,7 @@ std::string layouts() {
   return RELAXC_LAYOUT(value_info, fields) + RELAXC_LAYOUT(error_place, column) +
          RELAXC_LAYOUT(load_options, trust_contents) + RELAXC_LAYOUT(session_options, user) +
          RELAXC_LAYOUT(memory_stats, allocations) + RELAXC_LAYOUT(kernel_record, bytes) +
-         RELAXC_LAYOUT(progress_info, seconds) + RELAXC_LAYOUT(compile_options, check_bounds) +
+         RELAXC_LAYOUT(progress_info, seconds) + RELAXC_LAYOUT(compile_options, fast_int8) +
          fmt::format("api={},0", RELAXC_API_VERSION);
 #undef RELAXC_LAYOUT
 }
