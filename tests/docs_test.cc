@@ -122,7 +122,7 @@ TEST_CASE("every flag of relaxc is in docs/relaxc.md", "[docs]") {
   std::vector<std::string> commands = kCommands;
   commands.emplace_back("quantize");
   for (const std::string& command : commands) {
-    for (const std::string& flag : matches(help_of({command}), "\n  (?:-[a-zA-Z],)?(--[a-z-]+)", 1)) {
+    for (const std::string& flag : matches(help_of({command}), "\n  (?:-[a-zA-Z],)?(--[a-z0-9-]+)", 1)) {
       INFO("relaxc " << command << " " << flag);
       CHECK(test::contains(reference, "`" + flag));
     }

@@ -58,7 +58,16 @@ const CLI::App& given_command(const CLI::App& app) {
   return given.empty() ? app : given_command(*given.front());
 }
 
+class HelpLayout final : public CLI::Formatter {
+  std::string make_positionals(const CLI::App* app) const override {
+    const std::string section = CLI::Formatter::make_positionals(app);  // an empty line, a heading, and a line for each
+    return section.empty() ? section : section.substr(section.find('\n', 1) + 1);
+  }
+};
+
 }  // namespace
+
+void lay_out_help(CLI::App& app) { app.formatter(std::make_shared<HelpLayout>()); }
 
 void add_help(CLI::App& app) {
   auto words = std::make_shared<std::vector<std::string>>();

@@ -12,6 +12,9 @@ class ParseError;
 
 namespace relaxc::tools {
 
+// Lets help describe positional arguments under the line of usage: that of run is to fit a screen. Commands that are
+// added later have it, too.
+void lay_out_help(CLI::App& app);
 void add_help(CLI::App& app);
 // Prints what --help, --version or wrong usage has to say, and returns the exit code.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error);

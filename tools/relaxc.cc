@@ -102,6 +102,7 @@ std::string version_report() {
 
 int run(int argc, char** argv) {
   CLI::App app{"relaxc compiles ONNX models and TVMScript modules to native code and runs them.", "relaxc"};
+  lay_out_help(app);
   app.set_help_flag("-h,--help", "print this help");
   app.footer(
       "Example:\n"

@@ -163,6 +163,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
 
 int run_command(int argc, char** argv) {
   CLI::App app{"relaxc-run runs artifacts that relaxc has compiled.", "relaxc-run"};
+  lay_out_help(app);
   app.set_help_flag("-h,--help", "print this help");
   app.footer(
       "Example: relaxc-run run model.so --dim batch=4\n"

@@ -34,7 +34,7 @@ struct Manual {
 
 std::vector<std::string> long_flags_in_help(const std::string& command) {
   std::vector<std::string> flags;
-  for (const auto& match : test::matches(run_relaxc({command, "--help"}).out, "\n  (?:-[a-zA-Z],)?(--[a-z-]+)"))
+  for (const auto& match : test::matches(run_relaxc({command, "--help"}).out, "\n  (?:-[a-zA-Z],)?(--[a-z0-9-]+)"))
     flags.push_back(match[1]);
   return flags;
 }
