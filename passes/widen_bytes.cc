@@ -59,13 +59,13 @@ class ByteWidener final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
+    const Call* call = binding.cast ? nullptr : binding.value.as<Call>();
+    if (!call || call->args.empty()) return std::nullopt;
     if (wanted_.contains(binding.var.get())) {
       const VarRef bytes = b.emit(binding.value, binding.var->name);
       wide_.insert_or_assign(bytes.get(), widened(bytes, b));
       return bytes;
     }
-    const Call* call = binding.cast ? nullptr : binding.value.as<Call>();
-    if (!call || call->args.empty()) return std::nullopt;
     const bool reads_numbers = as_call(binding.value, ops::kDequantize) || as_call(binding.value, ops::kAstype);
     const Expr* wide = reads_numbers || is_widened(*call) ? find_value(wide_, call->args[0].get()) : nullptr;
     if (!wide && !is_widened(*call)) return std::nullopt;

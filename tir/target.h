@@ -59,7 +59,7 @@ struct Target {
   LocalMemory local{int64_t{256} << 10, int64_t{64} << 10, int64_t{16} << 10};
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
-  // The names of the dot products whose features the cpu has (DotForm in tir/intrin/tensor_intrin.h), of any length,
+  // The names of the dot products whose features the cpu has (DotForm in tir/dot_forms.h), of any length,
   // and kByteTables. Rules use the products that fill a vector where has_int8_dot, clamps_int8_dot or has_bfloat16_dot
   // allows it.
   std::set<std::string, std::less<>> dot_forms;

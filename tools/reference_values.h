@@ -17,7 +17,7 @@ struct ReferenceValues {
   bool empty() const { return named.empty() && !has_outputs; }
   // Returns the inputs: those by position, else those by name, and what the flags give for the others.
   std::vector<vm::Value> inputs(const std::vector<vm::ValueInfo>& infos, const InputOptions& flags) const;
-  // Returns the inputs that get random values, those that no flag gives, where there is no reference.
+  // Returns the inputs that no flag gives: without a reference they get random values.
   std::vector<vm::ValueInfo> drawn(const std::vector<vm::ValueInfo>& infos, const InputOptions& flags) const;
   // Throws a CompileError where none of the named values is one of these of the model, and notes single ones.
   void check_names(const std::vector<vm::ValueInfo>& infos, const std::vector<std::string>& values) const;
