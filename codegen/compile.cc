@@ -245,7 +245,6 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
 PassContext pass_context(const CompileSettings& settings) {
   const Tables& tables = tables_of(settings);
   PassContext context(tables.ops(), codegen::parse_target(settings.target), settings);
-  context.target.clamps_int8_dot |= settings.fast_int8;
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
   check_rules(settings.schedules, tables.rules().rules);
   return context;

@@ -182,8 +182,7 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   for (const DotForm& form : dot_forms()) {
     if (!form.figure || !has_intrinsic(info, form.instruction)) continue;
     target.dot_forms.insert(form.name);
-    const bool is_exact = form.figure != &Target::clamps_int8_dot;  // clamped sums are for those who ask
-    if (is_exact && form.lanes == target.vector_lanes(32)) target.*form.figure = true;
+    if (form.lanes == target.vector_lanes(32)) target.*form.figure = true;
   }
   target.has_int8_tiles = avx512 && on_x86("amx-tile+amx-int8");
   target.has_bfloat16_tiles = avx512 && on_x86("amx-tile+amx-bf16");

@@ -1,13 +1,14 @@
-// Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: where the target sums
-// products of int16 and int8 but not of bytes, the left operand of such a product or convolution is int16. What makes
-// the numbers stores them so, and what makes them real again reads these. Where all weights are so small that no sum of
-// two products leaves 16 bits, the target's instructions for bytes that clamp such sums are exact, and are taken.
+// Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: the left operand of a
+// product or convolution of bytes is int16 where the target has no instruction for bytes. What makes the numbers stores
+// them so, and what makes them real again reads these. An instruction that clamps sums of two products to 16 bits is
+// good enough for constant weights that rarely make larger ones, which exact_sums splits, and for all where sums may be
+// clamped
+// (--fast-int8).
 #include <algorithm>
-#include <cstdlib>
-#include <span>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "passes/byte_pairs.h"
 #include "passes/compose.h"
 #include "tir/dot_forms.h"
 
@@ -18,7 +19,8 @@ namespace {
 constexpr DType kByte = DType::int_(8), kWide = DType::int_(16);
 constexpr OpName kProductsOfBytes[] = {ops::kMatmul, ops::kConv1d, ops::kConv2d};
 
-constexpr int kLargestExact = 64;  // 2 * 255 * 64 is an int16
+// A second sum of one of so many steps takes less time than what it saves.
+constexpr int64_t kStepsOfRest = 8;
 
 bool is_product(const Call& call) {
   const OpRef* op = call.callee.as<OpRef>();
@@ -26,29 +28,24 @@ bool is_product(const Call& call) {
          tensor_dtype(call.args[0].type()).value_or(kWide).bits == 8 && tensor_dtype(call.args[1].type()) == kByte;
 }
 
-// Returns whether the sums of two products of uint8 with the weights are int16.
-bool has_small_weights(const Call& product) {
+// Returns whether few steps of the sum have pairs of products that may need more than 16 bits: the steps of as many
+// filters as the instruction has lanes. A step of windows of one filter for each channel is a row, of which all count.
+bool has_few_large_pairs(const Call& product, const DotForm& form) {
   const Constant* weight = product.args[1].as<Constant>();
-  if (!weight || tensor_dtype(product.args[0].type()) != DType::uint(8)) return false;
-  const std::span numbers(weight->data.data<int8_t>(), static_cast<size_t>(weight->data.size()));
-  return std::ranges::all_of(numbers, [](int8_t number) { return std::abs(number) <= kLargestExact; });
-}
-
-bool have_small_weights(const IRModule& module) {
-  bool has_any = false, are_small = true;
-  for (const auto& [name, function] : module.functions) {
-    walk(function, [&](const Ref<Call>& call) {
-      if (!is_product(*call)) return;
-      has_any = true;
-      are_small = are_small && has_small_weights(*call);
-    });
-  }
-  return has_any && are_small;
+  if (!weight) return false;
+  const std::vector<int64_t>& shape = weight->data.shape();
+  const bool is_convolution = product.callee.as<OpRef>()->name != ops::kMatmul.text;
+  const bool has_channels = is_convolution && shape[1] > 1;
+  const size_t axis = !is_convolution ? shape.size() - 2 : has_channels ? 1 : shape.size() - 1;
+  const int64_t large = count_large_pairs(weight->data, axis);
+  const int64_t pairs_of_step = form.lanes * form.group / 2;
+  return large == 0 ||
+         ((!is_convolution || has_channels) && large * kStepsOfRest * pairs_of_step <= weight->data.size() / 2);
 }
 
 class ByteWidener final : public GraphRewriter {
  public:
-  explicit ByteWidener(const PassContext& context) : GraphRewriter(context.ops), target_(context.target) {}
+  explicit ByteWidener(const PassContext& context) : GraphRewriter(context.ops), context_(context) {}
 
   FunctionRef form(const FunctionRef& function) {
     walk(function->body, [&](const Ref<Call>& call) {
@@ -76,11 +73,13 @@ class ByteWidener final : public GraphRewriter {
 
  private:
   bool is_widened(const Call& call) const {
-    return is_product(call) && !find_dot_form(*tensor_dtype(call.args[0].type()), kByte, kInt32, target_);
+    if (!is_product(call)) return false;
+    const DotForm* form = find_dot_form(*tensor_dtype(call.args[0].type()), kByte, kInt32, context_.target);
+    return !form || (form->clamps() && !context_.fast_int8 && !has_few_large_pairs(call, *form));
   }
   static Expr widened(const Expr& bytes, Builder& b) { return b.op("astype", {bytes}, DTypeAttrs{kWide}); }
 
-  const Target& target_;
+  const PassContext& context_;
   std::unordered_set<const NodeHeader*> wanted_;      // bytes that products read
   std::unordered_map<const NodeHeader*, Expr> wide_;  // by bytes
 };
@@ -89,7 +88,6 @@ class ByteWidener final : public GraphRewriter {
 
 IRModule widen_bytes(IRModule module, PassContext& context) {
   if (!find_dot_form(kWide, kByte, kInt32, context.target)) return module;
-  if (have_small_weights(module)) context.target.clamps_int8_dot = true;
   return map_functions(std::move(module), [&](const FunctionRef& function) {
     return is_primitive(*function) ? function : ByteWidener(context).form(function);
   });

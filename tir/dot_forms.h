@@ -16,6 +16,8 @@ struct DotForm {
   std::string instruction;          // LLVM's intrinsic, whose features tir/dot_intrinsics.h knows
   bool Target::* figure = nullptr;  // rules and passes use the form where this holds; null: only users' schedules do
   int constants = 0;                // vectors that the instructions read beside the sum and the operands
+  // Returns whether sums of two products are clamped to 16 bits, so that rules need leave to use it (`sums_in_int16`).
+  bool clamps() const { return figure == &Target::clamps_int8_dot; }
 };
 const std::vector<DotForm>& dot_forms();
 // Returns the form that rules use for these operands and full vectors of the target; null: there is none.

@@ -42,7 +42,7 @@ struct Target {
   bool has_fma = false;                 // a * b + c in one instruction
   bool has_float16_conversion = false;  // float16 <-> float32 in one instruction
   bool has_int8_dot = false;            // sums of products of bytes (vpdpbusd, sdot; pmaddwd, of widened ones)
-  bool clamps_int8_dot = false;         // sums of two products of bytes may be clamped to int16 (--fast-int8)
+  bool clamps_int8_dot = false;         // an instruction that clamps sums of two products of bytes to int16
   bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps), as wide as vectors are
   bool has_int8_tiles = false;          // products of tiles of bytes in matrix registers (AMX)
   bool has_bfloat16_tiles = false;      // the same of bfloat16

@@ -229,6 +229,37 @@ TEST_CASE("bytes whose sums of two products are clamped", "[passes]") {
   CHECK(region.wrong(data, weight, Session(compile(module, vnni).load()).run(inputs).at(0)) == 0);
 }
 
+// Of a few weights half is in a second sum.
+TEST_CASE("few sums of two products of bytes leave 16 bits", "[passes]") {
+  const auto region = GENERATE(Region{"uint8", "int8", 7, 0, 64, 32, 1, 0}, Region{"int8", "int8", 5, 0, 62, 48, 1, 0},
+                               Region{"uint8", "int8", 0, 0, 32, 16, 1, 3}, Region{"int8", "int8", -3, 0, 64, 32, 1, 1},
+                               Region{"uint8", "int8", 9, 0, 32, 32, 2, 3});
+  CAPTURE(region.x, region.x_zero, region.channels, region.filters, region.size);
+  Tensor data = Tensor::empty(region.x_shape(), region.type(region.x)),
+         weight = bytes_of(region.w_shape(), region.type(region.w), 41);
+  for (int64_t i = 0; i < data.size(); ++i) data.set_int(i, region.type(region.x).is_int() ? 127 : 255);
+  for (int64_t i = 0; i < weight.size(); ++i) weight.set_int(i, weight.as_int(i) / 2);
+  const int64_t channels = region.channels / region.groups, window = region.size * region.size;
+  auto set_pair = [&](int64_t filter, int64_t channel, int64_t value) {
+    for (int64_t c : {channel, channel + 1})
+      weight.set_int(region.size == 0 ? c * region.filters + filter : (filter * channels + c) * window, value);
+  };
+  set_pair(0, 0, 127);
+  set_pair(1, 0, -128);
+  set_pair(region.filters - 1, channels - 2, -65);
+  Diagnostics diagnostics;
+  const IRModule module = with_constants(parse_module(region.text(), "region.py", op_table(), diagnostics), {weight});
+  for (const char* target : {"x86-64-v3", "x86-64-v2", "cpu=skylake-avx512"}) {
+    CAPTURE(target);
+    CompileSettings settings = settings_for(target);
+    CHECK(region.wrong(data, weight, Session(compile(module, settings).load()).run({data}).at(0)) == 0);
+    settings.passes = "simplify,kernels";
+    const std::string kernels = print_module(run_pipeline(module, settings));
+    CHECK((contains(kernels, "pmadd.ub.sw") || contains(kernels, "pmaddubs.w")));
+    CHECK(contains(kernels, "rest_of_sums"));
+  }
+}
+
 TEST_CASE("products of two matrices that only the run knows are exact sums of integers", "[passes]") {
   const auto [x, w, x_zero, w_zero, depth] =
       GENERATE(std::tuple("uint8", "int8", 3, 0, 36), std::tuple("int8", "uint8", -128, 255, 64),

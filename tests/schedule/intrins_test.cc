@@ -12,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "tests/lowering.h"
 #include "tests/schedule/chains.h"
+#include "tir/analysis/annotations.h"
 #include "tir/compute.h"
 #include "tir/primitives/decompose_reduction.h"
 #include "tir/primitives/get_block.h"
@@ -20,6 +21,7 @@
 #include "tir/primitives/reorder.h"
 #include "tir/primitives/split.h"
 #include "tir/primitives/tensorize.h"
+#include "tir/rules/lanes.h"
 #include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"
@@ -202,7 +204,8 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(form("cpu=alderlake", u8, s8, kInt32) == "dot_8x4_u8s8s32_vnni 4");
   CHECK(form("cpu=alderlake", s8, s8, kInt32) == "dot_8x4_s8s8s32_vnni 4");
   CHECK(form("x86-64-v4", s16, s8, kInt32) == "dot_16x2_s16s8s32_avx512 2");
-  CHECK(form("x86-64-v4", u8, s8, kInt32).empty());
+  CHECK(form("x86-64-v4", u8, s8, kInt32) == "dot_16x4_u8s8s32_clamped_avx512 4");
+  CHECK(form("x86-64-v4", s8, s8, kInt32).empty());
   CHECK(form("x86-64-v3", s16, s8, kInt32) == "dot_8x2_s16s8s32_avx2 2");
   CHECK(form("x86-64", s16, s8, kInt32) == "dot_4x2_s16s8s32_sse2 2");
   CHECK(form("cpu=sapphirerapids", kFloat32, kFloat32, kFloat32).empty());
@@ -222,7 +225,20 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(!find_dot_form(s8, s8, kInt32, vnni));
   vnni.vector_bits = 512;
   vnni.has_int8_dot = false;
+  REQUIRE(find_dot_form(u8, s8, kInt32, vnni));
+  CHECK(find_dot_form(u8, s8, kInt32, vnni)->clamps());
+  vnni.clamps_int8_dot = false;
   CHECK(!find_dot_form(u8, s8, kInt32, vnni));
+}
+
+TEST_CASE("rules clamp sums of products where the block allows it", "[schedule]") {
+  const Target target = codegen::parse_target("x86-64-v3");
+  const DType u8 = DType::uint(8), s8 = DType::int_(8);
+  Block block{.name = "matmul", .body = store(make_buffer("y", kInt32, {int_imm(1)}), zero(kInt32), {int_imm(0)})};
+  CHECK(!dot_form_of(block, u8, s8, target));
+  block.annotations.set(annotation<"sums_in_int16">(), true);
+  REQUIRE(dot_form_of(block, u8, s8, target));
+  CHECK(dot_form_of(block, u8, s8, target)->name == "dot_8x4_u8s8s32_clamped_avx2");
 }
 
 TEST_CASE("a tensor intrinsic that a user declares", "[schedule]") {

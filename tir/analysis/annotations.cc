@@ -38,6 +38,10 @@ using enum AnnotationValue;
     "so many numbers of a row are unpacked by one instruction; pack_quantized sets it") \
   X("digit_sums", kBlock, kFlag, "tir/rules/digit_product.cc", \
     "the block sums digits of activations times numbers, for a product that has such blocks; pack_quantized sets it") \
+  X("sums_in_int16", kBlock, kFlag, "tir/rules/lanes.cc", \
+    "the block's products of bytes may be summed by instructions that clamp sums of two to 16 bits; exact_sums sets it") \
+  X("rest_of_sums", kBlock, kFlag, "tir/rules/lanes.cc", \
+    "the block sums products that are added to those of the next block; exact_sums sets it") \
   X("skips_zeros", kBlock, kFlag, "tir/lower/lower_blocks.cc", \
     "the block adds no product with `condition ? x : 0` where the condition fails, also if the other factor is infinite") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \

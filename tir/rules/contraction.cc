@@ -61,6 +61,8 @@ class ContractionSchedule {
     if (unpacking_) unpack_operand();
     if (!parts_.empty()) add_parts();
     if (!tile_.intrin.empty()) sch_.apply(Tensorize{columns_[2], tile_.intrin, false});
+    if (const auto rest = rest_of_sums(sch_))
+      sum_rest_in_tile(sch_, *rest, outer_, tile_.column_axis, tile_.lanes, tile_.intrin);
     distribute_tiles();
   }
 

@@ -190,8 +190,7 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
     const Binary* group = y[batch + 3].as<Binary>();
     auto size = as_int(right.shape[batch + 3]);
     if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return kOtherForm;
-    DType result = dtype_of(block.body.as<BufferStore>()->value);
-    const DotForm* form = find_dot_form(left.dtype, right.dtype, result, target);
+    const DotForm* form = dot_form_of(block, left.dtype, right.dtype, target);
     if (!form || form->group != *size || *columns % tile.lanes != 0)
       return fmt::format("the target has no instruction that sums {} products in each lane of panels of {} columns",
                          *size, *columns);

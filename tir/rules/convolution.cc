@@ -121,8 +121,7 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   std::vector<Layout::Dim> weight = layouts->operands[1].dims();
   for (size_t d = layouts->spatial.dims().size(); d < block.iter_vars.size(); ++d) conv.window.push_back(d);
   if (weight.back().axis != 0 && weight.back().block > 0) {
-    const DotForm* form = find_dot_form(dtype_of(conv.image), dtype_of(conv.weight),
-                                        dtype_of(block.body.as<BufferStore>()->value), target);
+    const DotForm* form = dot_form_of(block, dtype_of(conv.image), dtype_of(conv.weight), target);
     if (!form || form->group != weight.back().block)
       return fmt::format("the target has no instruction that sums {} products in each lane", weight.back().block);
     conv.intrin = form->name;
@@ -181,11 +180,16 @@ void divide_into_lines(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue
     return result;
   };
   const size_t all_axes = conv.block->iter_vars.size(), axes_of_result = conv.lane + 1;
+  const std::optional<BlockRV> rest = rest_of_sums(sch);
   auto step = [&](size_t fewer, const auto& map) {
     const IndexMap of_result(axes_of_result - fewer, map);
     sch.apply(TransformBlockLayout{rv, IndexMap(all_axes - fewer, map)});
     sch.apply(TransformBlockLayout{epilogue, of_result});
     sch.apply(TransformLayout{rv, {"write", 0}, of_result});
+    if (!rest) return;
+    constexpr size_t kAxesOfRest = 2;  // a list of steps, and a group
+    sch.apply(TransformBlockLayout{*rest, IndexMap(axes_of_result + kAxesOfRest - fewer, map)});
+    sch.apply(TransformLayout{*rest, {"write", 0}, of_result});
   };
   step(0, as_row);
   step(1, as_lines);
@@ -435,6 +439,13 @@ Blocks prepare_image(Schedule& sch, const BlockRV& sums, const Convolution& conv
   return padding;
 }
 
+// Sums the products of a group by the instruction for these, also those of the second sum.
+void sum_groups(Schedule& sch, const Convolution& conv, const Loops& around, const LoopRV& lane) {
+  sch.apply(Tensorize{lane, conv.intrin, false});
+  if (const auto rest = rest_of_sums(sch))
+    sum_rest_in_tile(sch, *rest, around, conv.lane, *conv.extent(conv.lane), conv.intrin);
+}
+
 // Runs the loops on all threads. `rows`: the loop over rows of tiles where tiles may reach over an open border.
 void share_loops(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan, const Loops& shared,
                  const std::optional<LoopRV>& rows) {
@@ -505,7 +516,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   if (conv.depthwise) sch.apply(Unroll{window.back()});
   if (!conv.group) sch.apply(Vectorize{loops[conv.lane]});
   sch.apply(DecomposeReduction{sums, window[0]});
-  if (conv.group) sch.apply(Tensorize{loops[conv.lane], conv.intrin, false});
+  if (conv.group) sum_groups(sch, conv, around, loops[conv.lane]);
 
   share_loops(sch, conv, plan, shared, is_open || pads_rows ? std::optional(y[0]) : std::nullopt);
 }

@@ -7,6 +7,7 @@
 #include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/lists.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/byte_tables.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/cost_model.h"
@@ -96,6 +97,12 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block) {
   std::vector<Ref<BufferLoad>> result = loads_of(store->value);
   std::erase_if(result, [&](const Ref<BufferLoad>& load) { return same_node(load->buffer, store->buffer); });
   return result;
+}
+
+const DotForm* dot_form_of(const Block& product, DType a, DType b, const Target& target) {
+  const DotForm* form = find_dot_form(a, b, dtype_of(product.body.as<BufferStore>()->value), target);
+  const bool may_clamp = product.annotations.get_bool(annotation<"sums_in_int16">(), false);
+  return form && (may_clamp || !form->clamps()) ? form : nullptr;
 }
 
 int lanes_of(const Block& block, const Target& target) {
@@ -195,6 +202,29 @@ Loops loops_inside(Schedule& sch, const BlockRV& block, size_t outer) {
 
 std::optional<int64_t> extent_of(const Schedule& sch, const LoopRV& loop) {
   return as_int(cast<For>(sch.get(loop))->extent);
+}
+
+std::optional<BlockRV> rest_of_sums(Schedule& sch) {
+  for (const BlockRV& block : sch.apply(GetChildBlocks{sch.apply(GetBlock{"root"})})) {
+    if (cast<Block>(sch.get(block))->annotations.has(annotation<"rest_of_sums">())) return block;
+  }
+  return std::nullopt;
+}
+
+void sum_rest_in_tile(Schedule& sch, const BlockRV& rest, const Loops& around, size_t column_axis, int64_t lanes,
+                      const std::string& intrin) {
+  constexpr int64_t kFirst = -2;  // registers are free for its sums before those of the product
+  sch.apply(ComputeAt{rest, around.back(), true, kFirst});
+  Loops tile = loops_inside(sch, rest, around.size());
+  const LoopRV step = tile[tile.size() - 2], group = tile.back();
+  tile.resize(tile.size() - 2);
+  const Loops columns = sch.apply(Split{tile[column_axis], {std::nullopt, lanes}});
+  tile.erase(tile.begin() + static_cast<long>(column_axis));
+  tile.push_back(columns[0]);
+  sch.apply(Reorder{joined({{step}, tile, {columns[1], group}})});
+  unroll(sch, tile);
+  sch.apply(DecomposeReduction{rest, step});
+  sch.apply(Tensorize{columns[1], intrin, false});
 }
 
 Loops joined(std::initializer_list<Loops> parts) {

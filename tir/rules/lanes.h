@@ -4,6 +4,7 @@
 
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
+#include "tir/dot_forms.h"
 #include "tir/rules/primitives.h"
 #include "tir/schedule/rule.h"
 #include "tir/schedule/schedule.h"
@@ -65,6 +66,9 @@ ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes);
 
 // Returns the loads of a block that stores one value, except those from the buffer that it stores to.
 std::vector<Ref<BufferLoad>> operands_of(const Block& block);
+// Returns the instruction for the block's sums of products of these operands (find_dot_form); one that clamps sums of
+// two only where the block allows it.
+const DotForm* dot_form_of(const Block& product, DType a, DType b, const Target& target);
 // Returns the bytes of a buffer, with `symbolic` for each extent that is not known; INT64_MAX where there are more.
 int64_t bytes_of(const Buffer& buffer, int64_t symbolic);
 // Returns the number of elements in a full vector of the widest dtype of the block; 1 if the block has a construct that
@@ -98,6 +102,11 @@ Loops loops_of_axes(Schedule& schedule, const BlockRV& block);
 // Returns the loops around the block without the `outer` outermost ones.
 Loops loops_inside(Schedule& schedule, const BlockRV& block, size_t outer);
 std::optional<int64_t> extent_of(const Schedule& schedule, const LoopRV& loop);
+// Returns the block whose sums are added to those of a product (passes/exact_sums.cc), if there is one.
+std::optional<BlockRV> rest_of_sums(Schedule& schedule);
+// Sums it for each tile, inside of these loops, in registers: with this instruction, in lanes of that axis.
+void sum_rest_in_tile(Schedule& schedule, const BlockRV& rest, const Loops& around, size_t column_axis, int64_t lanes,
+                      const std::string& intrin);
 
 Loops joined(std::initializer_list<Loops> parts);
 LoopRV fused(Schedule& schedule, const Loops& loops);
