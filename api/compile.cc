@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <mutex>
 
@@ -171,20 +170,6 @@ relaxc_compile_options checked(const relaxc_compile_options& options) {
   check_texts(options.num_host_symbols, options.host_symbols, "host_symbols");
   check_texts(options.num_bound, options.bound_names, "bound_names");
   check_count(options.num_bound, options.bound, "bound");
-  check_flag(options.clamp_indices, "clamp_indices");
-  check_flag(options.strict, "strict");
-  check_flag(options.check_bounds, "check_bounds");
-  check_flag(options.fast_int8, "fast_int8");
-  if (options.inline_elements < -1)
-    throw_usage_error("inline_elements is {}, expected a number from 1, 0 for the default, or -1 for none",
-                      options.inline_elements);
-  check_flag(options.in_place, "in_place");
-  if (options.num_threads < 0 || options.num_threads > vm::kMostThreads)
-    throw_usage_error("num_threads is {}, expected 1 to {}, or 0 for all cores", options.num_threads, vm::kMostThreads);
-  if (!std::isfinite(options.winograd_error))
-    throw_usage_error("winograd_error is {}, expected a finite number", options.winograd_error);
-  if (options.opt_level < -1 || options.opt_level > 3)
-    throw_usage_error("opt_level is {}, expected 1 to 3, 0 for the default, or -1 for level 0", options.opt_level);
   return options;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <mutex>
 
 #include "api/failure.h"
@@ -30,6 +31,17 @@ void log_to(const relaxc_compile_options& options, relaxc_log_level level, std::
   if (line.starts_with(said)) line.erase(0, said.size());
   while (line.ends_with('\n')) line.pop_back();
   if (options.log) options.log(options.user, level, line.c_str());
+}
+
+bool flag_of(int64_t given, const char* name) {
+  if (given != 0 && given != 1) throw_usage_error("{} is {}, expected 0 or 1", name, given);
+  return given != 0;
+}
+
+// Returns what a number says whose default is written as 0, and its 0 as a negative number.
+template <class T>
+T number_of(T given, T otherwise) {
+  return given == 0 ? otherwise : std::max(given, T(0));
 }
 
 Precision precision_of(const char* name) {
@@ -69,9 +81,12 @@ void set_bound_values(const relaxc_compile_options& options, CompileSettings& se
 }
 
 PrintOptions print_options_of(const relaxc_compile_options& options) {
+  if (options.inline_elements < -1)
+    throw_usage_error("inline_elements is {}, expected a number from 1, 0 for the default, or -1 for none",
+                      options.inline_elements);
   PrintOptions print;
   print.constants_file = text_of(options.constants, "");
-  if (options.inline_elements) print.inline_elements = std::max<int64_t>(options.inline_elements, 0);
+  print.inline_elements = number_of(options.inline_elements, print.inline_elements);
   return print;
 }
 
@@ -84,16 +99,22 @@ CompileSettings settings_of(const relaxc_compiler_request& request) {
   set_dims(options, settings);
   set_types(options, settings);
   set_bound_values(options, settings);
-  if (options.clamp_indices) settings.gather = OutOfRange::kClamp;
-  settings.strict = options.strict != 0;
-  settings.check_bounds = options.check_bounds != 0;
-  settings.fast_int8 = options.fast_int8 != 0;
+  if (flag_of(options.clamp_indices, "clamp_indices")) settings.gather = OutOfRange::kClamp;
+  settings.strict = flag_of(options.strict, "strict");
+  settings.check_bounds = flag_of(options.check_bounds, "check_bounds");
+  settings.fast_int8 = flag_of(options.fast_int8, "fast_int8");
   settings.linked.assign(options.linked, options.linked + options.num_linked);
   settings.host_symbols.assign(options.host_symbols, options.host_symbols + options.num_host_symbols);
+  if (options.num_threads < 0 || options.num_threads > vm::kMostThreads)
+    throw_usage_error("num_threads is {}, expected 1 to {}, or 0 for all cores", options.num_threads, vm::kMostThreads);
   settings.jobs = options.num_threads;
-  if (options.opt_level) settings.opt_level = std::max(options.opt_level, 0);
-  settings.caches.by_name = options.in_place != 0;
-  if (options.winograd_error != 0) settings.winograd_error = std::max(options.winograd_error, 0.0);
+  if (options.opt_level < -1 || options.opt_level > 3)
+    throw_usage_error("opt_level is {}, expected 1 to 3, 0 for the default, or -1 for level 0", options.opt_level);
+  settings.opt_level = number_of(options.opt_level, settings.opt_level);
+  settings.caches.by_name = flag_of(options.in_place, "in_place");
+  if (!std::isfinite(options.winograd_error))
+    throw_usage_error("winograd_error is {}, expected a finite number", options.winograd_error);
+  settings.winograd_error = number_of(options.winograd_error, settings.winograd_error);
   settings.precision = precision_of(text_of(options.precision, "fp32"));
   if (request.bytes) settings.contents = std::span(static_cast<const std::byte*>(request.bytes), request.num_bytes);
   settings.warn = [&options](const Diagnostic& warning) { log_to(options, RELAXC_LOG_WARNING, to_string(warning)); };

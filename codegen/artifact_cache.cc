@@ -23,6 +23,7 @@
 #include "codegen/build_id.h"
 #include "codegen/cache_folder.h"
 #include "codegen/kernel_files.h"
+#include "codegen/options.h"
 #include "codegen/target.h"
 #include "codegen/text_file.h"
 #include "ir/text/printer.h"
@@ -116,18 +117,15 @@ std::string why_not_kept(const CompileSettings& settings, const ArtifactCache& c
   return tables_of(settings).identity() ? "" : "the host program adds operators or passes";
 }
 
-// Returns the hash of all that the result depends on, beside the model's files.
+// Returns the hash of all that the result depends on, beside the model's files. why_not_kept() looks at settings that
+// listen, and rules are in files.
 std::string key_of_settings(const std::string& path, const CompileSettings& settings, const ArtifactCache& cache) {
-  // A setting that is added has to be named here, and in the hash if it changes the result. why_not_kept() looks at
-  // those that listen, and rules are in files.
-  const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,
-               winograd_error, precision, fast_int8, gather, check_bounds, function, tables] =
-      static_cast<const PassSettings&>(settings);
   ContentHash hash;
   hash.add(codegen::compiler_build()).add(print_target(codegen::parse_target(settings.target)));
-  hash.add(split_text_path(path).module).add(settings.passes).add(function);
-  hash.add(fmt::format("{} {} {} {} {} {} {}", opt_level, winograd_error, static_cast<int>(precision), fast_int8,
-                       static_cast<int>(gather), check_bounds, settings.strict));
+  hash.add(split_text_path(path).module);
+  for (const CompileOption& row : compile_options()) {
+    if (row.name != std::string_view("target")) hash.add(row.text(settings));
+  }
   for (const auto& [name, size] : settings.dims) hash.add(fmt::format("{} {}", size, name));
   for (const auto& [name, range] : settings.dim_ranges)
     hash.add(fmt::format("{} {} {}", range.least, range.most, name));

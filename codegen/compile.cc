@@ -15,6 +15,7 @@
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/open_types.h"
+#include "codegen/options.h"
 #include "codegen/provenance.h"
 #include "codegen/shipped.h"
 #include "codegen/target.h"
@@ -471,23 +472,14 @@ void CompiledModule::write(const std::string& path) const {
 void check_settings_of_artifact(const std::string& path, const CompileSettings& settings) {
   const CompileSettings defaults;
   const bool wants_caches = settings.caches.is_given() && !settings.caches.may_be_missing;
-  const std::pair<const char*, bool> kCompilers[] = {
+  std::vector<std::pair<const char*, bool>> compilers = {
       {"--link", !settings.linked.empty()},
       {"--host-symbols", !settings.host_symbols.empty()},
       {"--bind", !settings.params.empty()},
-      {"--passes", settings.passes != defaults.passes},
-      {"--target", settings.target != defaults.target},
-      {"--fast-int8", settings.fast_int8},
-      {"--gather", settings.gather != defaults.gather},
-      {"--precision", settings.precision != defaults.precision},
-      {"--winograd-error", settings.winograd_error != defaults.winograd_error},
-      {"--check-bounds", settings.check_bounds},
       {"--dim-range", !settings.dim_ranges.empty()},
       {"--type", !settings.types.empty()},
       {"--in-place", wants_caches},
-      {"--strict", settings.strict},
       {"--jobs", settings.jobs != defaults.jobs},
-      {"-O", settings.opt_level != defaults.opt_level},
       {"--stop-after", !settings.runner.stop_after.empty()},
       {"--bisect-limit", settings.runner.bisect_limit != defaults.runner.bisect_limit},
       {"--print-after", !settings.runner.print_after.empty()},
@@ -495,7 +487,9 @@ void check_settings_of_artifact(const std::string& path, const CompileSettings& 
       {"--time-passes", settings.runner.time_passes},
       {"--verify-each", settings.runner.verify_each != defaults.runner.verify_each},
   };
-  for (const auto& [flag, is_given] : kCompilers) {
+  for (const CompileOption& row : compile_options())
+    compilers.emplace_back(row.flag, row.is_given(settings) && row.flag != std::string_view("--function"));
+  for (const auto& [flag, is_given] : compilers) {
     if (is_given) fail_usage({}, "'{}' is compiled already; give {} when it is compiled (relaxc compile)", path, flag);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "codegen/options.h"
 #include "passes/kernel_rules.h"
 #include "passes/precision.h"
 #include "support/joined.h"
@@ -42,26 +43,20 @@ std::string dims_text(const CompileSettings& settings) {
 }  // namespace
 
 std::map<std::string, std::string> provenance_of(const CompileSettings& settings) {
-  const CompileSettings defaults;
   std::map<std::string, std::string> made = {{key_of("by"), "relaxc " + version_text()},
                                              {key_of("target"), target_text(settings.target)},
-                                             {key_of("precision"), std::string(describe(settings.precision).name)},
-                                             {key_of("passes"), settings.passes},
-                                             {key_of("opt_level"), std::to_string(settings.opt_level)}};
+                                             {key_of("precision"), describe(settings.precision).name}};
   auto add = [&](std::string_view what, std::string text) {
     if (!text.empty()) made.emplace(key_of(what), std::move(text));
   };
   add("dims", dims_text(settings));
-  add("function", settings.function);
   add("schedules", rules_text(settings.schedules));
   if (settings.kernels) add("kernels", rules_text(*settings.kernels));
   add("linked", joined(settings.linked, name_of_file));
   add("host_symbols", joined(settings.host_symbols));
-  if (settings.winograd_error != defaults.winograd_error)
-    add("winograd_error", fmt::format("{}", settings.winograd_error));
-  if (settings.fast_int8) add("fast_int8", "yes");
-  if (settings.gather == OutOfRange::kClamp) add("gather", "clamp");
-  if (settings.check_bounds) add("check_bounds", "yes");
+  for (const CompileOption& row : compile_options()) {
+    if (row.group == OptionGroup::kPasses || row.is_given(settings)) add(row.name, row.text(settings));
+  }
   return made;
 }
 

@@ -62,7 +62,8 @@ ProgramKey program_keys(const std::string& circumstances) {
 }
 
 std::string circumstances_of(const PassContext& context, const std::string& passes) {
-  // A setting that is added has to be named here, and in the text if passes over programs read it. The graph's passes
+  // A setting that is added has to be named here, and in the text if passes over programs read it; codegen/options.cc
+  // has a row for it, or its hash is added in codegen/artifact_cache.cc if it changes the result. The graph's passes
   // have applied `kernels`, `winograd_error`, `precision`, `fast_int8`, `gather` and `function`, and the code generator
   // has `opt_level` in a key of its own.
   const auto& [jobs, opt_level, reuse, store, schedules, report, progress, decided, scheduled, kernels, claimed,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <ranges>
 #include <set>
 
 #include "codegen/open_types.h"
+#include "codegen/options.h"
 #include "codegen/rule_files.h"
 #include "codegen/target.h"
 #include "codegen/text_file.h"
@@ -61,25 +63,30 @@ static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& pl
   return tables;
 }
 
-// Adds the flags that decide how exact results are, and what is tested in a run.
-static void add_arithmetic(CLI::App& app, CompileSettings& settings) {
-  app.add_flag("--check-bounds", settings.check_bounds,
-               "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
-  app.add_flag("--fast-int8", settings.fast_int8,
-               "sums of two products of bytes may be clamped to 16 bits, where that is faster (docs/quantize.md)");
-  app.add_option("--winograd-error", settings.winograd_error,
-                 "the error allowed, times that of direct sums; 0: none (docs/relaxc.md)")
-      ->type_name("TIMES")
-      ->check(number_from(0))
-      ->capture_default_str();
-  auto set_precision = [&settings](const std::string& name) { settings.precision = *find_precision(name); };
-  app.add_option_function<std::string>(
-         "--precision", set_precision,
-         fmt::format("numbers that products read: {} (docs/precision.md)", precision_list()))
-      ->type_name("WHAT")
-      ->check(one_of(map_each(precisions(), [](const PrecisionName& row) {
-                return std::string(row.name);
-              })).description(""));
+// Adds the flags of a group of the table.
+static void add_group(CLI::App& app, OptionGroup group, CompileSettings& settings) {
+  for (const CompileOption& row : compile_options()) {
+    auto add = [&](auto* value) {
+      using T = std::remove_pointer_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, bool>) {
+        app.add_flag(row.flag, *value, row.help);
+      } else if constexpr (std::is_enum_v<T>) {
+        const std::vector<std::string> names = names_of_values(*value);
+        auto set = [=](const std::string& name) {
+          *value = static_cast<T>(std::ranges::find(names, name) - names.begin());
+        };
+        CLI::Option* option = app.add_option_function<std::string>(row.flag, set, row.help)->type_name("WHAT");
+        option->check(one_of(names).description(""))->default_str(row.text(settings));
+      } else {
+        CLI::Option* option = app.add_option(row.flag, *value, row.help)->capture_default_str();
+        if (*row.unit) option->type_name(row.unit);
+        if constexpr (std::is_same_v<T, int>)
+          option->check(one_of(map_each(std::views::iota(0, row.most + 1), [](int i) { return std::to_string(i); })));
+        if constexpr (std::is_same_v<T, double>) option->check(number_from(0));
+      }
+    };
+    if (row.group == group) std::visit(add, row.value(settings));
+  }
 }
 
 static CacheNames parse_caches(const std::vector<std::string>& texts) {
@@ -107,11 +114,8 @@ static std::vector<std::string> named_targets() {
 }
 
 void CompilerOptions::add_to(CLI::App& app) {
-  app.add_option("--target", settings.target, codegen::target_forms())
-      ->check(such_as(named_targets()))
-      ->capture_default_str();
-  app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
-  app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
+  add_group(app, OptionGroup::kSubject, settings);
+  app.get_option("--target")->check(such_as(named_targets()));
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
       ->allow_extra_args(false);
   app.add_option("--type", types,
@@ -121,10 +125,9 @@ void CompilerOptions::add_to(CLI::App& app) {
          "--in-place", [this](const std::vector<std::string>& texts) { settings.caches = parse_caches(texts); },
          "PAST=PRESENT, a decoder's cache that runs extend in place, or auto, repeatable (docs/relaxc.md)")
       ->allow_extra_args(false);
-  app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
+  add_group(app, OptionGroup::kPasses, settings);
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)")
       ->check(whole_number_in(0, vm::kMostThreads));
-  app.add_option("-O", settings.opt_level, "LLVM's effort")->check(one_of({"0", "1", "2", "3"}))->capture_default_str();
   app.add_option("--schedules", schedules,
                  "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
       ->check(CLI::Validator(CLI::ExistingPath).description("PATH"));
@@ -138,12 +141,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--link", settings.linked,
                  "object files and archives (.o, .a) with C kernels, which become part of it")
       ->check(CLI::ExistingFile);
-  add_arithmetic(app, settings);
   app.add_option("--dim-range", ranges, "NAME=LEAST:MOST, sizes of a symbolic dim: a run with another is refused");
-  app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
-      ->type_name("WHAT")
-      ->check(one_of({"error", "clamp"}).description(""))
-      ->capture_default_str();
+  add_group(app, OptionGroup::kNumbers, settings);
   app.add_option("--print-after", print_after, "print the module after these passes or pipelines (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
   app.add_option("--stop-after", settings.runner.stop_after, "the last pass or pipeline to run");
@@ -186,18 +185,13 @@ static std::string shell_word(const std::string& word) {
 // Returns the flags that a pass by itself needs in order to do the same; `files` are those with kernels and schedules.
 // Dims and params that were bound are part of the module.
 std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& files) const {
-  const CompileSettings defaults;
   std::string result;
-  auto add = [&](const std::string& flag, const std::string& value) { result += " " + flag + " " + shell_word(value); };
-  for (const std::string& file : files) add(file == schedules ? "--schedules" : "--kernels", file);
-  if (settings.target != defaults.target) add("--target", settings.target);
-  if (!settings.function.empty()) add("--function", settings.function);
-  if (gather != "error") add("--gather", gather);
-  if (settings.winograd_error != defaults.winograd_error)
-    add("--winograd-error", fmt::format("{}", settings.winograd_error));
-  if (settings.precision != defaults.precision) add("--precision", describe(settings.precision).name);
-  if (settings.fast_int8) result += " --fast-int8";
-  if (settings.check_bounds) result += " --check-bounds";
+  for (const std::string& file : files)
+    result += fmt::format(" {} {}", file == schedules ? "--schedules" : "--kernels", shell_word(file));
+  for (const CompileOption& row : compile_options()) {
+    if (row.group == OptionGroup::kPasses || !row.is_given(settings)) continue;
+    result += fmt::format(" {}{}", row.flag, row.is_flag() ? "" : " " + shell_word(row.text(settings)));
+  }
   return result;
 }
 
@@ -271,7 +265,6 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   result.dim_ranges = parse_dim_ranges(ranges);
   set_params(result);
   result.tables = load_all(plugins, backends);
-  result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
                               : verify_each == "never" ? VerifyEach::kNever
                                                        : VerifyEach::kGroup;

@@ -26,7 +26,6 @@ struct CompilerOptions {
   std::vector<std::string> fixed_dims, ranges, bound, types;
   std::string verify_each = "group";
   std::string print_after;
-  std::string gather = "error";
   std::string schedules;                       // a file, or a folder of tuning records
   std::vector<std::string> kernels;            // files
   std::vector<std::string> plugins, backends;  // files

@@ -1,13 +1,16 @@
 """Modules, compilation, its errors and its progress."""
+import inspect
 import io
 import pathlib
 import subprocess
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 import relaxc
+from relaxc._compile import Options
 from relaxc.progress import Line, Progress
 from support import ADD, DIGITS, ROOT, module, needs
 
@@ -71,6 +74,22 @@ class Modules(unittest.TestCase):
         for text in ("a(", "def main(x:\n  return", "x = (1,"):
             with self.assertRaisesRegex(relaxc.CompileError, "has no module|never closed"):
                 relaxc.Module.from_text(text)
+
+    def test_each_option_is_taken_and_passed_on(self):
+        options = inspect.signature(Options).parameters
+        of_text, of_link = {"inline", "constants"}, {"link", "host_symbols"}
+        some = relaxc.Module.from_text(ADD)
+        for function, arguments, others in ((relaxc.compile, (ADD,), of_text), (some.compile, (), of_text),
+                                            (relaxc.compile_to_file, (ADD, "model.so"), of_text), (some.text, (), of_link)):
+            taken = inspect.signature(function).parameters
+            given = {name: object() for name in options if name not in others}
+            self.assertFalse(given.keys() - taken.keys(), function)
+            stated = {name: (taken[name].default, taken[name].annotation) for name in given if name != "passes"}
+            self.assertEqual(stated, {name: (options[name].default, options[name].annotation) for name in stated}, function)
+            with mock.patch("relaxc.module.Options", side_effect=InterruptedError) as heard:
+                with self.assertRaises(InterruptedError):
+                    function(*arguments, **given)
+            self.assertEqual(heard.call_args.kwargs, given, function)
 
     def test_constants_of_a_text(self):
         digits = relaxc.Module.from_onnx(DIGITS)

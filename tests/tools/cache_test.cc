@@ -9,6 +9,7 @@
 
 #include "codegen/artifact_cache.h"
 #include "codegen/kernel_files.h"
+#include "codegen/options.h"
 #include "support/diagnostic.h"
 #include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
@@ -138,16 +139,17 @@ TEST_CASE("each setting that changes the result has an artifact of its own", "[t
     CHECK(artifacts.insert(loaded.artifact).second);
   };
   add("nothing", [](CompileSettings&) {});
-  add("target", [](CompileSettings& settings) { settings.target = "x86-64"; });
-  add("opt_level", [](CompileSettings& settings) { settings.opt_level = 1; });
   add("dims", [](CompileSettings& settings) { settings.dims = {{"n", 1}}; });
   add("other dims", [](CompileSettings& settings) { settings.dims = {{"n", 2}}; });
-  add("passes", [](CompileSettings& settings) { settings.passes = "kernels,lower"; });
-  add("winograd_error", [](CompileSettings& settings) { settings.winograd_error = 0; });
-  add("fast_int8", [](CompileSettings& settings) { settings.fast_int8 = true; });
-  add("gather", [](CompileSettings& settings) { settings.gather = OutOfRange::kClamp; });
-  add("check_bounds", [](CompileSettings& settings) { settings.check_bounds = true; });
-  add("strict", [](CompileSettings& settings) { settings.strict = true; });
+  std::map<std::string, std::string> texts = {{"target", "x86-64"}, {"passes", "kernels,lower"}, {"function", "main"}};
+  for (const CompileOption& row : compile_options()) {
+    auto set = [&](auto* value) {
+      using T = std::remove_pointer_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, std::string>) *value = texts.at(row.name);
+      if constexpr (!std::is_same_v<T, std::string>) *value = static_cast<T>(*value == T(1) ? 0 : 1);
+    };
+    add(row.name, [&](CompileSettings& settings) { std::visit(set, row.value(settings)); });
+  }
   it.cache.rule_files = {rules};
   add("files of rules", [](CompileSettings&) {});
   it.folder.write("rules.py", "# others\n");
