@@ -19,8 +19,9 @@ namespace {
 constexpr DType kByte = DType::int_(8), kWide = DType::int_(16);
 constexpr OpName kProductsOfBytes[] = {ops::kMatmul, ops::kConv1d, ops::kConv2d};
 
-// A second sum of one of so many steps takes less time than what it saves.
-constexpr int64_t kStepsOfRest = 8;
+// Where large pairs are in fewer than one of so many steps, all are in different ones, and the second sum takes less
+// time than what it saves: a step of it takes as long as up to three others, and lists are as long as the longest.
+constexpr int64_t kStepsOfRest = 10;
 
 bool is_product(const Call& call) {
   const OpRef* op = call.callee.as<OpRef>();
