@@ -41,7 +41,7 @@ namespace relaxc {
   X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")        \
   X(find_views, "turn kernels that copy memory as it lies into views, or into joins of what other kernels write")     \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")               \
-  X(exact_sums, "split weights of which two products make more than 16 bits, where the target would clamp these")       \
+  X(exact_sums, "split weights of which two products make more than 16 bits, where the target would clamp these")     \
   X(merge_kernels, "keep one of several equal tensor programs")                                                       \
   X(note_constants, "note which operands of products are constant in all calls, for built-in rules")                  \
   X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")                \
@@ -155,10 +155,11 @@ const std::vector<Pipeline>& pipelines() {
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"inline_calls",     "spread_tuples",    "find_extremes",  "legalize",   "compose",
-        "fuse_attention",   "remove_dead_code", "fuse_cells",     "find_views", "fuse",
-        "exact_sums",       "remove_dead_code", "merge_kernels",  "note_constants", "schedule", "rewrite_weights",
-        "merge_kernels",    "note_extremes",    "merge_kernels",  "fuse_loops", "remove_dead_code"}},
+       {"inline_calls",    "spread_tuples",    "find_extremes", "legalize",       "compose",
+        "fuse_attention",  "remove_dead_code", "fuse_cells",    "find_views",     "fuse",
+        "exact_sums",      "remove_dead_code", "merge_kernels", "note_constants", "schedule",
+        "rewrite_weights", "merge_kernels",    "note_extremes", "merge_kernels",  "fuse_loops",
+        "remove_dead_code"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
