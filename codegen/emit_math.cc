@@ -24,6 +24,13 @@ Lanes polynomial(const Lanes& x, const double (&coefficients)[N]) {
 
 // ---- In float
 
+constexpr int kBias = 127;  // of exponents
+
+// As copysign, for a magnitude that is 0 or more.
+Lanes with_sign(const Lanes& magnitude, const Lanes& sign) {
+  return (magnitude.bits() | (sign.bits() & std::numeric_limits<int32_t>::min())).floats();
+}
+
 // (e^r - 1 - r) / r^2 for |r| <= ln2 / 2, such that the relative error of e^r is the least (Lawson's algorithm, 2^-28).
 constexpr double kExpm1[] = {1.381454058e-3, 8.3687454462e-3, 4.1668388993e-2, 1.6666521132e-1, 4.999999404e-1};
 // As in Cephes' expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
@@ -31,10 +38,17 @@ struct Exponential {
   Lanes fraction, n;
   Nearest scale;  // n, also as a float
 };
-Exponential exponential(const Lanes& x) {
-  Nearest n = nearest(x, kLog2e);
-  Lanes r = fma(n.number, -0.693145751953125, x);  // 15 significant bits: exact products without fma, too
-  r = fma(n.number, -1.428606765330187045e-6, r);
+// ln2 in two parts, the first with 15 significant bits: exact products without fma, too. Where small powers do not
+// count, one part is enough.
+struct Ln2 {
+  double high = 0.693145751953125, low = 1.428606765330187045e-6;
+};
+constexpr Ln2 kOnePart{kLn2, 0};
+// scale_bias: what is added to n where the caller uses 2^n, as in nearest().
+Exponential exponential(const Lanes& x, int scale_bias, const Ln2& ln2 = {}) {
+  Nearest n = nearest(x, kLog2e, scale_bias);
+  Lanes r = fma(n.number, -ln2.high, x);
+  if (ln2.low != 0) r = fma(n.number, -ln2.low, r);
   return {fma(polynomial(r, kExpm1), r * r, r), n.integer, n};
 }
 
@@ -64,9 +78,10 @@ Lanes exp(const Lanes& argument) {
   constexpr double kLeast = -104;
   constexpr double kLeastInOneFactor = -125.5 * kLn2;
   const auto [x, is_zero, bound] = bounded(argument, kLeast).value_or(Bounded{argument, argument < kLeast, kLeast});
-  Exponential e = exponential(at_most(select(is_zero, 0, x), 89));
+  const bool in_one_factor = bound > kLeastInOneFactor;
+  Exponential e = exponential(at_most(select(is_zero, 0, x), 89), in_one_factor ? kBias - 1 : 0);
   if (auto result = scaled(e.fraction + 1, e.scale)) return select(is_zero, 0, *result);
-  if (bound > kLeastInOneFactor) return select(is_zero, 0, fma(e.fraction, 2, 2) * power_of_two(e.n - 1));
+  if (in_one_factor) return select(is_zero, 0, fma(e.fraction, 2, 2) * power_of_two(e.n - 1));
   Lanes half = shift_right_signed(e.n, 1);
   return select(is_zero, 0, (e.fraction + 1) * power_of_two(half) * power_of_two(e.n - half));
 }
@@ -88,22 +103,23 @@ Lanes log(const Lanes& x) {
   return select(x == 0, -kInf, select(x < 0, kNaN, result));
 }
 
-// (1 - e^-2t) / (1 + e^-2t) with t = |x|, which is 1 from 10 on, and e^-2t = (1 + fraction) 2^n. Near 0, where n is 0,
+// (1 - e^2t) / (1 + e^2t) with t = -|x|, which is 1 from -10 on, and e^2t = (1 + fraction) 2^n. Near 0, where n is 0,
 // the numerator is as exact as the fraction. Its mantissa is there just below that of the result, so that its rounding
-// counts little; that of e^2t - 1 is just above.
+// counts little; that of e^-2t - 1 is just above.
 Lanes tanh(const Lanes& x) {
-  Exponential e = exponential(at_most(abs(x), 10) * -2);
+  Lanes t = at_least(-abs(x), -10);
+  Exponential e = exponential(t + t, kBias, kOnePart);
   Lanes scale = power_of_two(e.n);
-  return copysign(fma(-e.fraction, scale, 1 - scale) / fma(e.fraction, scale, 1 + scale), x);
+  return with_sign(fma(-e.fraction, scale, 1 - scale) / fma(e.fraction, scale, 1 + scale), x);
 }
 
 // 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n, as 2^-64 / (2^-64 + (1 + fraction) 2^(n - 64)), in which all but the
 // result are normal numbers. From x = 43 on, e^-x does not count. Never forming e^-x itself saves a rounding.
 Lanes sigmoid(const Lanes& x) {
   constexpr double kScale = 0x1p-64;
-  Exponential e = exponential(-at_most(at_least(x, -105), 43));
+  Exponential e = exponential(-at_most(at_least(x, -105), 43), kBias - 64);
   Lanes scale = power_of_two(e.n - 64);
-  return 1 / (fma(e.fraction, scale, kScale) + scale) * kScale;
+  return kScale / (fma(e.fraction, scale, kScale) + scale);
 }
 
 // erf(x) = 1 - e^r with r = log(erfc(t)) = -t q(t), t = |x|, as one formula everywhere: e^r is 2^n (1 + fraction), so
@@ -115,10 +131,10 @@ Lanes erf(const Lanes& x) {
   Lanes p = polynomial(t, {-9.2578512e-6, 1.1765604e-4, -6.328920e-4, 1.66713388e-3, -1.6050973e-4, -1.915299706e-2,
                            1.0277780890e-1, 6.3661938905e-1, 1.2837916613e-1});
   Lanes r = fma(p, -t, -t), lost = fma(p, -t, -t - r);
-  Nearest n = nearest(r, kLog2e);
+  Nearest n = nearest(r, kLog2e, kBias);
   Lanes f = fma(n.number, -kLn2, r), scale = power_of_two(n.integer);
   Lanes fraction = f + fma(polynomial(f, kExpm1), f * f, lost);
-  return copysign(fma(fraction, -scale, 1 - scale), x);
+  return with_sign(fma(fraction, -scale, 1 - scale), x);
 }
 
 // acos(x) = pi/2 - asin(x), and 2 asin(s) with s = sqrt((1 - |x|) / 2) where |x| > 1/2, or pi minus that for x < 0. The

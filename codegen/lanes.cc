@@ -88,10 +88,10 @@ Lanes polynomial(const Lanes& x, std::span<const double> coefficients) {
 
 // Adding 1.5 * 2^23 (or 2^52) leaves the integer in the low bits. This avoids a conversion instruction, which NaN would
 // spoil and which few machines have for int64 and double.
-Nearest nearest(const Lanes& x, const Lanes& factor) {
-  double magic = is_single(x) ? 0x1.8p23 : 0x1.8p52;
+Nearest nearest(const Lanes& x, const Lanes& factor, int bias) {
+  double magic = (is_single(x) ? 0x1.8p23 : 0x1.8p52) + bias;
   Lanes sum = fma(x, factor, magic);
-  return {sum.bits() - (is_single(x) ? kMagic32 : kMagic64), sum - magic};
+  return {sum.bits() - ((is_single(x) ? kMagic32 : kMagic64) + bias), sum - magic};
 }
 Lanes to_float(const Lanes& n) {
   return is_single(n) ? (n + kMagic32).floats() - 0x1.8p23 : (n + kMagic64).floats() - 0x1.8p52;

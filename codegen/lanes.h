@@ -62,11 +62,12 @@ Lanes at_most(const Lanes& x, double high);
 // Evaluates a polynomial by Horner's rule. The highest coefficient comes first.
 Lanes polynomial(const Lanes& x, std::span<const double> coefficients);
 // The integer nearest to x * factor, for |x * factor| below 2^22 (float) or 2^51 (double). For NaN the integer is
-// arbitrary and the number is NaN.
+// arbitrary and the number is NaN. With the bias of exponents (127 of a float), power_of_two(integer) is one shift;
+// with k less, power_of_two(integer - k) is.
 struct Nearest {
   Lanes integer, number;
 };
-Nearest nearest(const Lanes& x, const Lanes& factor);
+Nearest nearest(const Lanes& x, const Lanes& factor, int bias = 0);
 // Converts small integers to floats of their size.
 Lanes to_float(const Lanes& n);
 // Returns x * 2^n, rounded once; nullopt where that is not one instruction.

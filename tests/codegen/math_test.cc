@@ -51,6 +51,30 @@ void add_neighborhood(const std::string& text, int arity, std::vector<float>& a,
 
 }  // namespace
 
+TEST_CASE("float32 functions take few instructions", "[codegen]") {
+  struct Row {
+    const char* name;
+    int most;  // for a vector, without moves and constants
+  };
+  for (const auto& [name, most] : {Row{"tir.tanh", 20}, Row{"tir.sigmoid", 18}, Row{"tir.erf", 29}}) {
+    constexpr int kLanes = 8;
+    VarRef i = make_dim("i");
+    Buffer a = flat_buffer("A", kFloat32, 64), b = flat_buffer("B", kFloat32, 64);
+    Expr index = ramp(i * kLanes, imm(1), kLanes);
+    Stmt body = store(b, intrinsic(name, {load(a, {index})}, kFloat32.with_lanes(kLanes)), {index});
+    std::istringstream text(
+        to_assembly({{"k", prim_func({a, b}, {loop(i, imm(8), body)})}}, parse_target("x86-64-v3")));
+    int count = 0;
+    for (std::string line; std::getline(text, line);) {
+      bool is_move = line.starts_with("\tvmov") || line.find("broadcast") != std::string::npos;
+      count += line.starts_with("\tv") && line.find("ymm") != std::string::npos && !is_move;
+    }
+    INFO(name << ": " << count);
+    CHECK(count > 0);
+    CHECK(count <= most);
+  }
+}
+
 TEST_CASE("float32 functions keep their recorded bounds", "[codegen]") {
   std::map<std::string, Recorded> bounds = recorded();
   bool host_has_fma = host_target().has_fma;
