@@ -225,12 +225,13 @@ TEST_CASE("a user decides the vectors of blocks", "[schedule]") {
     return extents;
   };
   using Extents = std::set<int64_t>;
-  CHECK(loops_with({}, ForKind::kVectorized) == Extents{4});
+  CHECK(loops_with({}, ForKind::kVectorized) == Extents{4, 16});
   CHECK(loops_with({{"t.lanes", 2}}, ForKind::kVectorized) == Extents{2, 4});
   CHECK(!loops_with({}, ForKind::kUnrolled).contains(3));
   CHECK(loops_with({{"y.vectors", 3}}, ForKind::kUnrolled).contains(3));
   CHECK_THROWS_WITH(loops_with({{"t.lanes", 3}}, ForKind::kVectorized),
-                    Catch::Contains("'t.lanes' of 'program' cannot be 3; candidates: 1, 2, 4 (the formula chooses 4)"));
+                    Catch::Contains("'t.lanes' of 'program' cannot be 3; candidates: 1, 2, 4, 8, 16 (the formula "
+                                    "chooses 16)"));
   CHECK_THROWS_WITH(loops_with({{"y.vectors", 5}}, ForKind::kVectorized),
                     Catch::Contains("cannot be 5; candidates: 1, 2, 3, 4 (the formula chooses 2)"));
 }

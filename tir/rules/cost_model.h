@@ -22,11 +22,15 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 
 // ---- Tiles, in elements or vectors
 
-constexpr int kFewestLanes = 4;               // shorter vectors do not pay for their setup
-constexpr int64_t kFewestWholeLanes = 8;      // of a transpose's tile that leaves no rest; shorter ones cost more
-constexpr int kMaskedBits = 512;              // of vectors with masks, which also gather faster than a loop does
-constexpr int kFewestGatheredBits = 32;       // of elements that an instruction gathers
-constexpr int64_t kScanVectors = 8;           // side by side, where each step of a scan goes to another row
+constexpr int kFewestLanes = 4;           // shorter vectors do not pay for their setup
+constexpr int64_t kFewestWholeLanes = 8;  // of a transpose's tile that leaves no rest; shorter ones cost more
+constexpr int kMaskedBits = 512;          // of vectors with masks, which also gather faster than a loop does
+constexpr int kFewestGatheredBits = 32;   // of elements that an instruction gathers
+constexpr int64_t kScanVectors = 8;       // side by side, where each step of a scan goes to another row
+// Side by side, where an element takes tens of instructions that wait for each other. The functions that are computed
+// in double have two vectors of these for each vector of float.
+constexpr int64_t kFunctionVectors = 4, kDoubleFunctionVectors = 2;
+constexpr int64_t kFullTiles = 16;            // after which a partial one does not count
 constexpr int64_t kMostRows = 14;             // of a reduction's tile; more rows only make the code longer
 constexpr int64_t kMostSymbolicRows = 8;      // there is code for each number of rows that the last tile may have
 constexpr int64_t kMostBandedRows = 4;        // the same of a product in bands, whose epilogue is long in each of them

@@ -91,12 +91,19 @@ std::optional<size_t> loop_of_rows(const BufferStore& store, const std::vector<B
   return std::nullopt;
 }
 
-// Returns how many vectors of lanes run through a scan together. Each step goes to another row, of which a single
-// vector would take one line of the cache, and waits for the last one, so that there is time for several.
-int64_t vectors_of_scan(const Block& block, std::optional<int64_t> extent, int64_t lanes) {
-  if (!block.body.as<For>()->body.is<BufferStore>()) return 1;
-  int64_t vectors = cost_model::kScanVectors;
-  while (vectors > 1 && extent && *extent < vectors * lanes) vectors /= 2;
+// Returns how many vectors of lanes run together through what would else wait for itself. Each step of a scan goes to
+// another row, of which a single vector would take one line of the cache, and waits for the last one. So do the
+// instructions of a function.
+int64_t vectors_together(const Ref<Block>& block, std::optional<int64_t> extent, int64_t lanes, bool is_long) {
+  using namespace cost_model;
+  const For* loop = block->body.as<For>();
+  const bool is_scan = loop && loop->body.is<BufferStore>();
+  int64_t vectors = is_scan ? kScanVectors : loop ? 1 : vectors_for_functions(*block);
+  auto fits = [&](int64_t columns) {
+    if (is_scan) return !extent || *extent >= columns;
+    return extent ? *extent % columns == 0 || *extent >= kFullTiles * columns : is_long;
+  };
+  while (vectors > 1 && !fits(vectors * lanes)) vectors /= 2;
   return vectors;
 }
 
@@ -171,7 +178,9 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
       accesses, [&](const BufferLoad& access) { return is_lane_stride(strides.of(access, nest.axes.back())); });
   int64_t widest = has_lanes ? lanes_of(*block, target) : 1;
   if (has_loop && widest == 1) return ElementwisePlan{.parallel = plan.parallel};
-  const int64_t side_by_side = has_loop ? vectors_of_scan(*block, extent, widest) : 1;
+  const bool only_inner =
+      std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
+  const int64_t side_by_side = widest > 1 ? vectors_together(block, extent, widest, only_inner) : 1;
   widest *= side_by_side;
   if (!has_lanes && !has_loop) plan.rows = loop_of_rows(*store, accesses, nest, plan.merged, extents, strides);
   if (plan.rows) {
@@ -182,7 +191,6 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   }
   plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
   if (plan.rows && plan.lanes > 1) plan.tile = plan.lanes;
-  bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = std::max<int64_t>(1, most_vectors_of_piece(target) / side_by_side);
   if (plan.rows || !only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
   plan.piece = decisions.number("piece", numbers_between(1, 2 * most), choose_piece(extent, plan.lanes, most));
@@ -235,8 +243,9 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
 std::vector<DecisionRow> elementwise_decisions() {
   return {
       {"lanes", "lanes of a vector of elements, of columns, or of partial results",
-       "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours, but for a "
-       "transpose, and where vectors gather well"},
+       fmt::format("a full vector, two of partial results, {} of functions such as exp; fewer in a short loop; 1 where "
+                   "elements are not neighbours, but for a transpose, and where vectors gather well",
+                   cost_model::kFunctionVectors)},
       {"piece", "vectors in a piece of one long loop, which a thread takes",
        fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }

@@ -62,6 +62,19 @@ bool any_is_expensive(const std::vector<Ref<Block>>& blocks) {
   return result;
 }
 
+int64_t vectors_for_functions(const Block& block) {
+  using namespace cost_model;
+  constexpr OpName kInFloat[] = {{"tir.acos"}, {"tir.erf"},         {"tir.exp"},
+                                 {"tir.log"},  ops::kScalarSigmoid, {"tir.tanh"}};
+  int64_t vectors = 1;
+  walk(block.body, [&](const Ref<Call>& node) {
+    const DType dtype = dtype_of(node);
+    if (!is_expensive(node) || !dtype.is_float() || dtype.bits > 32 || vectors == kDoubleFunctionVectors) return;
+    vectors = find_item(kInFloat, op_name(node), &OpName::text) ? kFunctionVectors : kDoubleFunctionVectors;
+  });
+  return vectors;
+}
+
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target) {
   return std::max<int64_t>(1, (target.num_vector_registers - vectors - spare) / vectors);
 }

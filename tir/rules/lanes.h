@@ -51,6 +51,8 @@ bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t wo
 int64_t assumed_cores(const Target& target);
 // Returns whether a block computes exp, erf or the like, which become tens of instructions for each vector.
 bool any_is_expensive(const std::vector<Ref<Block>>& blocks);
+// Returns how many vectors of elements hide the latency of the functions that a block computes; 1 where it has none.
+int64_t vectors_for_functions(const Block& block);
 // Returns the rows of a tile of `vectors` accumulators each, beside one operand's vectors and `spare` registers.
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target);
 // Returns the number of rows, at least half of `most`, whose last tile exceeds the extent the least.
