@@ -43,7 +43,8 @@ constexpr int64_t kMostFilterVectors = 4;  // side by side
 constexpr int kSideBySide = 2;             // vectors of columns of a tile, panels of a tile
 constexpr int kManyVectors = 5;            // of columns, that are taken two by two although their number is odd
 constexpr int64_t kMostColumnVectors = 4;  // of a reduction's tile, that users and tuners may choose
-constexpr int kStreams = 4;                // panels that a single row reads at once, as it waits for memory
+constexpr int64_t kVectorsOfOneRow = 8, kVectorsOfSymbolicRow = 4;  // which uses each vector of columns once
+constexpr int kStreams = 4;         // panels that a single row reads at once, as it waits for memory
 constexpr int64_t kFewestRows = 6;  // of a tile, where another axis has more: fewer do not hide the latency of sums
 constexpr int64_t kLeastPaddedPart = 16;             // 1/16 of a product's columns may be padding
 constexpr int kFewestWideRows = 4;                   // of a tile on two panels: fewer reuse each vector too little

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 #include <span>
 #include <tuple>
 
@@ -51,14 +52,18 @@ void choose_window(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
 
+// Returns whether rows along an axis of the result use the vectors of the columns again.
+bool reuses_columns(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, size_t column_axis, size_t axis) {
+  return axis != column_axis && !is_int(nest.axes[axis].domain.extent, 1) &&
+         std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
+           return uses_var(load->indices, nest.axes[column_axis].var) && !uses_var(load->indices, nest.axes[axis].var);
+         });
+}
+
 void choose_rows(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, const Target& target,
                  Decisions& decisions) {
   for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
-    if (d == *tile.column_axis || is_int(nest.axes[d].domain.extent, 1)) continue;
-    bool reused = std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
-      return uses_var(load->indices, nest.axes[*tile.column_axis].var) && !uses_var(load->indices, nest.axes[d].var);
-    });
-    if (reused) tile.row_axis = d;
+    if (reuses_columns(nest, loads, *tile.column_axis, d)) tile.row_axis = d;
   }
   if (!tile.row_axis) return;
   int64_t fit = rows_in_registers(tile.vectors, cost_model::kElementRegisters, target);
@@ -101,6 +106,26 @@ ColumnTile tile_of_columns(std::optional<int64_t> extent, int lanes, bool has_ma
                                                                         : exact;
 }
 
+// Returns the vectors of a tile of a single row, as many as hide the latency of sums and read whole cache lines in a
+// row, if that leaves enough tiles for all threads.
+int64_t vectors_of_row(const ReductionPlan& tile, const Nest& nest) {
+  using namespace cost_model;
+  const auto extent = as_int(nest.axes[*tile.column_axis].domain.extent);
+  int64_t others = 1;  // tiles
+  for (size_t d = 0; d < nest.num_spatial; ++d) {
+    if (d != *tile.column_axis) others *= std::min(as_int(nest.axes[d].domain.extent).value_or(kFewestCores), kMostSum);
+    others = std::min(others, kFewestCores);
+  }
+  auto fits = [&](int64_t vectors) {
+    const int64_t columns = vectors * tile.lanes;
+    if (!extent) return others == 1 && vectors <= kVectorsOfSymbolicRow;  // rows beside others are often short
+    return *extent % columns == 0 && (!tile.parallel || others * *extent / columns >= kFewestCores / 2);
+  };
+  int64_t vectors = kVectorsOfOneRow;
+  while (vectors > tile.vectors && !fits(vectors)) vectors /= 2;
+  return std::max(vectors, tile.vectors);
+}
+
 // Takes the spatial axis with the best columns, if there is one, and decides their width.
 void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
                     bool has_masks, const Analyzer& facts, Decisions& decisions) {
@@ -132,8 +157,13 @@ void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref
   bool any = has_lane_strides(loads, nest.axes[*tile.column_axis].var, facts);
   int64_t fewest = std::min<int64_t>(cost_model::kFewestLanes, tile.lanes);
   tile.lanes = decisions.number("lanes", doublings_between(fewest, any ? lanes : tile.lanes), tile.lanes);
-  auto widths =
-      any ? numbers_between(1, cost_model::kMostColumnVectors) : divisors_between(1, tile.vectors, tile.vectors);
+  const size_t column_axis = *tile.column_axis;
+  auto is_reused = [&](size_t d) { return reuses_columns(nest, loads, column_axis, d); };
+  if (any && tile.window == 0 && tile.lanes == lanes &&
+      std::ranges::none_of(std::views::iota(size_t{0}, nest.num_spatial), is_reused))
+    tile.vectors = vectors_of_row(tile, nest);
+  auto widths = any ? numbers_between(1, std::max(cost_model::kMostColumnVectors, tile.vectors))
+                    : divisors_between(1, tile.vectors, tile.vectors);
   tile.vectors = decisions.number("vectors", widths, tile.vectors);
 }
 
@@ -384,7 +414,8 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
 std::vector<DecisionRow> reduction_decisions() {
   using namespace cost_model;
   return {{"vectors", "vectors of columns in a register tile",
-           fmt::format("{}; 3 or 1 where they divide the columns", kSideBySide)},
+           fmt::format("{}; 3 or 1 where they divide the columns; up to {} of a single row", kSideBySide,
+                       kVectorsOfOneRow)},
           {"rows", "rows of a register tile",
            fmt::format(
                "(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}; {} / window, at most {}, "
