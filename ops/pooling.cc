@@ -1,5 +1,6 @@
 // Pooling over one to three spatial dims: max, average, sum, Lp, adaptive average, and max with the positions.
 #include <algorithm>
+#include <functional>
 
 #include "ir/builder.h"
 #include "ir/op_names.h"
@@ -118,24 +119,55 @@ Type infer_partial_pool(const OpCall& op) {
   return tensor_type_of_rank(layouts_of<N>(op, op.attrs<A>()).out.rank(), op.first_dtype());
 }
 
+// Returns whether windows are folded along their last dim after the others, so that neighbouring windows share what
+// they have in common. It costs the fold of columns that lie between windows, and a border of its own, which takes
+// longer where sizes are not known. Elements that lie apart take a vector twice as long as neighbours do.
+bool folds_columns_apart(const Pool& pool) {
+  constexpr int kFewestWindows = 20;  // in a row: those of fewer leave much of two vectors empty
+  if (!pool.layouts.data.is_plain() || !pool.layouts.out.is_plain()) return false;
+  double rows = 1;
+  bool is_known = as_int(pool.in.back()).has_value();
+  for (size_t d = 0; d + 1 < pool.spatial; ++d) {
+    rows *= static_cast<double>(pool.size[d]);
+    is_known = is_known && as_int(pool.in[d + 2]);
+  }
+  const auto columns = static_cast<double>(pool.size.back()), stride = static_cast<double>(pool.strides.back());
+  const double cost = stride > 1 ? 2 : 1, together = rows * columns * cost, apart = stride * rows + columns * cost;
+  if (!is_known) return 2 * apart <= together;
+  return 4 * apart < 3 * together && *as_int(pool.result.back()) >= kFewestWindows;
+}
+
 // Pads the data wherever windows read outside of it, then folds each window. The result is in its layout.
 Buffer window_fold(
     ComputeBuilder& b, const OpCall& op, const Pool& pool, const char* name, DType dtype, Expr (*neutral)(DType),
     const ComputeBuilder::Combine& combine,
     const std::function<Expr(const Expr&)>& value = [](const Expr& element) { return element; }) {
   Buffer source = b.inputs_of(op)[0];
-  if (!pool.is_inside()) {
-    std::vector<Expr> padded = {pool.in[0], pool.in[1]};
-    for (size_t d = 0; d < pool.spatial; ++d) padded.push_back(pool.reach(d));
-    source = pad_stage(b, op, source, pool.layouts.data, pool.padding.before, padded, neutral(op.dtype(0)));
-  }
-  std::vector<Expr> result = dims_in(op, pool.layouts.out, pool.result);
-  return b.reduce(name, dtype, result, int_imms(pool.size), neutral(dtype), combine, [&](Axes axes, Axes r) {
-    std::vector<Expr> i = pool.layouts.out.to_plain_index(axes), indices = {i[0], i[1]};
-    for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
-    indices = pool.layouts.data.from_plain_index(indices, facts_of_axes(axes, result));
-    return value(cast_to(load(source, indices), dtype));
-  });
+  std::vector<Expr> dims = pool.in;
+  // Folds windows along `count` dims from the first one given.
+  auto fold = [&](const char* stage, size_t first, size_t count, auto value_of) {
+    if (!pool.is_inside()) {
+      std::vector<int64_t> before(pool.spatial);
+      for (size_t d = first; d < first + count; ++d) {
+        dims[d + 2] = pool.reach(d);
+        before[d] = pool.padding.before[d];
+      }
+      source = pad_stage(b, op, source, pool.layouts.data, before, dims, neutral(buffer_type(source).dtype));
+    }
+    for (size_t d = first; d < first + count; ++d) dims[d + 2] = pool.result[d + 2];
+    std::vector<Expr> result = dims_in(op, pool.layouts.out, dims);
+    const auto size = pool.size.begin() + static_cast<long>(first);
+    const std::vector<int64_t> sizes(size, size + static_cast<long>(count));
+    return b.reduce(stage, dtype, result, int_imms(sizes), neutral(dtype), combine, [&](Axes axes, Axes r) {
+      std::vector<Expr> indices = pool.layouts.out.to_plain_index(axes);
+      for (size_t d = first; d < first + count; ++d) indices[d + 2] = pool.position(d, indices[d + 2], r[d - first]);
+      indices = pool.layouts.data.from_plain_index(indices, facts_of_axes(axes, result));
+      return value_of(cast_to(load(source, indices), dtype));
+    });
+  };
+  if (!folds_columns_apart(pool)) return fold(name, 0, pool.spatial, value);
+  source = fold("pool_rows", 0, pool.spatial - 1, value);
+  return fold(name, pool.spatial - 1, 1, std::identity());
 }
 
 PrimFuncRef lower_max_pool(const OpCall& op, const Pool& pool) {
