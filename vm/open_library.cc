@@ -3,10 +3,13 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <mutex>
 
 #include "vm/error.h"
 
@@ -70,6 +73,53 @@ std::string name_of(void* handle) {
   return dlinfo(handle, RTLD_DI_LINKMAP, &opened) == 0 ? opened->l_name : "";
 }
 
+// Opens the library that is open under a name with the mark; returns null where there is none.
+void* open_marked(std::string mark) {
+  auto take_name = [](dl_phdr_info* info, size_t, void* data) -> int {
+    auto& wanted = *static_cast<std::string*>(data);
+    const bool is_found = std::string_view(info->dlpi_name).find(wanted) != std::string_view::npos;
+    if (is_found) wanted = info->dlpi_name;
+    return is_found ? 1 : 0;
+  };
+  return dl_iterate_phdr(take_name, &mark) != 0 ? dlopen(mark.c_str(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
+}
+
+// Returns whether the linker calls the library when it is closed, and when the process ends.
+bool has_last_calls(void* handle) {
+  const link_map* library = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &library) != 0) return false;
+  const ElfW(Dyn)* entry = library->l_ld;
+  while (entry->d_tag != DT_NULL && entry->d_tag != DT_FINI && entry->d_tag != DT_FINI_ARRAY) ++entry;
+  return entry->d_tag != DT_NULL;
+}
+
+// Replaces the pages of its file in an open library by copies. A file that is written over changes such pages, and one
+// that is cut off has none any more.
+void copy_pages(void* handle) {
+  const link_map* library = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &library) != 0) return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  uintptr_t begin = 0, end = 0;
+  uint64_t inode = 0;
+  char access[5];
+  Dl_info place;
+  while (maps && std::fscanf(maps, "%lx-%lx %4s %*s %*s %lu%*[^\n]", &begin, &end, access, &inode) == 4) {
+    auto* pages = reinterpret_cast<void*>(begin);
+    if (inode == 0 || access[0] != 'r' || dladdr(pages, &place) == 0 || place.dli_fname != library->l_name) continue;
+    const size_t size = end - begin;
+    void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) continue;
+    std::memcpy(copy, pages, size);
+    const int allowed = PROT_READ | (access[1] == 'w' ? PROT_WRITE : 0) | (access[2] == 'x' ? PROT_EXEC : 0);
+    const bool is_moved = mprotect(copy, size, allowed) == 0 &&
+                          mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, pages) != MAP_FAILED;
+    if (!is_moved) munmap(copy, size);
+  }
+  if (maps) std::fclose(maps);
+}
+
 }  // namespace
 
 void* open_library(const std::string& path, int flags, std::string& reason, std::shared_ptr<const MappedFile>* file) {
@@ -106,8 +156,11 @@ void* open_state(const MappedFile& file, const std::string& path, std::span<cons
   if (handle == nullptr) return nullptr;
   const std::string name = name_of(handle);
   const bool is_of_host = content == 0 && name.find(kMark) == name.npos;
-  if (is_of_host || name.find(mark) != name.npos) return handle;
+  const bool is_this_state = name.find(mark) != name.npos;
+  if (is_this_state && (content == 0 || has_last_calls(handle))) copy_pages(handle);
+  if (is_of_host || is_this_state) return handle;
   dlclose(handle);
+  if (void* copied = open_marked(mark)) return copied;
   const MemoryFile copy(elf);
   return open(copy.path());  // not in /proc/PID, since the library that was closed has such a name by now
 }

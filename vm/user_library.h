@@ -16,8 +16,7 @@ class UserLibrary {
   enum class Table : uint8_t { kExpected, kOptional };
   // Opens the library. Throws a CompileError when it does not load, exports no table although it is expected to, or has
   // one of another version or with rows that are incomplete. A path without a slash is searched for as the dynamic
-  // linker does. A library that has replaced an open one is another one, and so is one that was written over. Such a
-  // one stays open, since it has lost what the linker changed in memory.
+  // linker does. A library that has replaced an open one is another one, and so is one that was written over.
   static std::shared_ptr<const UserLibrary> open(const std::string& path, Table table = Table::kExpected);
   ~UserLibrary();
   UserLibrary(const UserLibrary&) = delete;
