@@ -37,6 +37,8 @@ static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
 }
 
 void RuleFiles::read(const std::string& file, bool is_model) {
+  std::error_code ignored;  // what is not there is an error when it is read
+  if (!files_.insert(std::filesystem::weakly_canonical(file, ignored)).second) return;
   if (is_library_file(file)) return read_library(file);
   if (auto records = tuning_records_in(file)) {
     settings_.schedules.push_back(*records);

@@ -1,5 +1,7 @@
 // Files of kernels and schedules, as --kernels and the C interface take them.
 #pragma once
+#include <filesystem>
+
 #include "codegen/compile.h"
 #include "passes/kernel_rules.h"
 
@@ -16,7 +18,7 @@ class RuleFiles {
  public:
   explicit RuleFiles(CompileSettings& settings) : settings_(settings) {}
   // Reads a text, a library of C kernels (.so) or tuning records; a text that is the model itself, too, may hold
-  // neither kernels nor schedules. Throws a CompileError.
+  // neither kernels nor schedules. A file is read once, under whatever names it comes. Throws a CompileError.
   void read(const std::string& file, bool is_model = false);
   // Throws a CompileError where two files have a kernel of one name.
   void finish();
@@ -30,6 +32,7 @@ class RuleFiles {
 
   CompileSettings& settings_;
   std::vector<KernelRule> rules_;
+  std::set<std::filesystem::path> files_;
 };
 
 }  // namespace relaxc

@@ -221,6 +221,7 @@ def linked(x: T.Buffer(("n", "m"), "float32"), alpha: T.float32, y: T.Buffer(("n
   const Row kRows[] = {
       {{"--kernels", kExamples + "kernels/fancy_gelu.py"}, "fused_matmul_add_fancy_gelu", "kernel 'fancy_gelu'"},
       {{"--kernels", library}, "c_gelu / ", "kernel 'c_gelu'"},
+      {{"--kernels", library, "--kernels", folder.at("./libgelu.so")}, "c_gelu / ", "kernel 'c_gelu'"},
       {{"--kernels", declaration, "--link", object}, "c_gelu / ", "kernel 'linked'"},
       {{"--kernels", library, "--link", object}, "c_gelu / ", "kernel 'c_gelu'"},
       {{"--plugin", RELAXC_MY_OPERATOR}, "fused_matmul_add_fancy_gelu", "as me.fancy_gelu"},
