@@ -68,9 +68,27 @@ Outputs length(Node& n) {
   return {n.of(KnownTensor{kInt64, {}, {count}})};
 }
 
-// Splits as the run decides, into parts of one length or of listed lengths.
+constexpr const char* kSumOfLengths = "sum of the split lengths and size of the axis";
+
+// Returns what all elements of a list of any length are, where ConstantOfShape has made it.
+std::optional<int64_t> filling(Node& n, const Expr& list) {
+  for (const Binding& made : n.builder().since(0)) {
+    if (made.var.get() != list.get() || op_name(made.value) != "relax.full") continue;
+    const Constant* fill = made.value.as<Call>()->args.at(1).as<Constant>();
+    return fill ? std::optional(fill->data.as_int(0)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Splits as the run decides, into parts of one length or of listed lengths. torch's repeat_interleave lists one length
+// for all parts, of which then the shape is known.
 Value split_at_run_time(Node& n, const Expr& x, int64_t axis, bool keepdims) {
   Expr lengths = !n.has(1) ? int_imm(1) : n.rank(1) == 0 ? n.scalar_int(1) : n.cast(n.tensor(1), kInt64);
+  const bool is_list = n.has(1) && n.rank(1) == 1;
+  if (auto part = is_list ? filling(n, n.tensor(1)) : std::nullopt; part && *part > 0) {
+    n.require_equal(n.simplify(n.shape(1)[0] * *part), n.shape(0)[axis], kSumOfLengths);
+    lengths = int_imm(*part);
+  }
   return n.container_op("sequence.split", {x, lengths}, write_attrs(SequenceSplitAttrs{axis, keepdims}));
 }
 // A scalar split is the length of each part, a list has the lengths of all parts, and without a split they are 1.
@@ -102,7 +120,7 @@ Outputs split_to_sequence(Node& n) {
     items.push_back(n.of(keepdims ? n.slice(x, axis, begin, end) : n.pick(x, axis, as_int(begin).value())));
     begin = end;
   }
-  n.require_equal(begin, n.shape(0)[axis], "sum of the split lengths and size of the axis");
+  n.require_equal(begin, n.shape(0)[axis], kSumOfLengths);
   return {n.sequence(std::move(items))};
 }
 // Joins the items of a sequence that the run knows. Dims that all items have stay known.
