@@ -14,6 +14,7 @@
 #include "ir/op_names.h"
 #include "ops/common.h"
 #include "passes/byte_pairs.h"
+#include "passes/compose.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
@@ -178,14 +179,16 @@ class RestOfSums {
 
 class SumKeeper final : public GraphRewriter {
  public:
-  SumKeeper(const PassContext& context, IRModule& module) : GraphRewriter(context.ops), module_(module) {}
+  SumKeeper(const PassContext& context, IRModule& module)
+      : GraphRewriter(context.ops), context_(context), module_(module) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder&) override {
     const bool is_call_tir = !binding.cast && as_call(binding.value, ops::kCallTir);
     const auto call = is_call_tir ? as_spread_kernel_call(binding.value, module_) : std::nullopt;
     const auto program = call ? called_program(call->callee, module_) : std::nullopt;
-    if (!program || (*program)->attrs.get_bool(attr_names::kIsScheduled, false)) return std::nullopt;
+    if (!program || (*program)->attrs.get_bool(attr_names::kIsScheduled, false) || kernel_of(call->name(), context_))
+      return std::nullopt;
     const std::optional<Product> product = find_product(*program);
     if (!product) return std::nullopt;
     const Tuple* given = binding.value.as<Call>()->args[1].as<Tuple>();
@@ -221,6 +224,7 @@ class SumKeeper final : public GraphRewriter {
     return make(std::move(copy), kernel_call.type(), kernel_call.span());
   }
 
+  const PassContext& context_;
   IRModule& module_;
 };
 
