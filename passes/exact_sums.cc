@@ -7,7 +7,7 @@
 //   rest_of_sums[i, j] = sum over e, g of x[i, steps[j / n, e] * 4 + g] * halves[j / n, e, j % n, g]
 //
 // Products have the note `sums_in_int16`, without which rules take no instruction that clamps; where sums may be
-// clamped (--fast-int8) all have it.
+// clamped (--fast-int8) all have it. The user's kernels, and programs that a schedule names, stay as they are.
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -190,7 +190,7 @@ class SumKeeper final : public GraphRewriter {
     if (!program || (*program)->attrs.get_bool(attr_names::kIsScheduled, false) || kernel_of(call->name(), context_))
       return std::nullopt;
     const std::optional<Product> product = find_product(*program);
-    if (!product) return std::nullopt;
+    if (!product || product->block->annotations.has(annotation<"program">())) return std::nullopt;
     const Tuple* given = binding.value.as<Call>()->args[1].as<Tuple>();
     if (!given) return std::nullopt;
     std::vector<Expr> items = given->items;
