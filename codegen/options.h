@@ -9,7 +9,7 @@
 
 namespace relaxc {
 
-// What an option is about, in the order of --help.
+// The subjects of options, in the order of --help.
 enum class OptionGroup : uint8_t { kSubject, kPasses, kNumbers };
 
 // A row gives an option its flag, its help, its note in artifacts, and its part in the keys of caches and in the

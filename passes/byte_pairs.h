@@ -18,8 +18,8 @@ struct SplitBytes {
   Tensor halves;  // [panels..., length, lanes, group]: those that are not 0, for each panel the steps that have them
   Tensor steps;   // int32, [panels..., length, listed]: these steps
 };
-// Splits a weight [panels..., steps..., lanes, group], with so many dims of panels. `listed` are the dims of steps
-// whose places the result has. Panels with fewer steps than the longest list have halves of 0 at its end.
+// Splits a weight [panels..., steps..., lanes, group] of an even group, with so many dims of panels. `listed` are the
+// dims of steps whose places the result has. Panels with fewer steps than the longest list have halves of 0 at its end.
 SplitBytes split_large_pairs(const Tensor& weight, size_t panel_dims, const std::vector<size_t>& listed);
 
 }  // namespace relaxc

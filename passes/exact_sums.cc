@@ -66,7 +66,7 @@ class RestOfSums {
 
   // Returns nullopt where the weight does not lie in panels whose steps a list can name.
   std::optional<PrimFuncRef> run(const PrimFuncRef& program, size_t num_items) {
-    if (shape_.size() < 3 || !as_int(shape_.back()) || !find_dims()) return std::nullopt;
+    if (!as_int(shape_.back()) || !find_dims()) return std::nullopt;
     ComputeBuilder b;
     const std::vector<Expr> dims = map_each(spatial_, [](const IterVar& axis) { return axis.domain.extent; });
     const Buffer sums = make_buffer("sums", kInt32, buffer_type(product_.out).shape);
@@ -179,8 +179,8 @@ class RestOfSums {
 
 class SumKeeper final : public GraphRewriter {
  public:
-  SumKeeper(const PassContext& context, IRModule& module)
-      : GraphRewriter(context.ops), context_(context), module_(module) {}
+  SumKeeper(const PassContext& context, IRModule& module, int64_t group)
+      : GraphRewriter(context.ops), context_(context), module_(module), group_(group) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder&) override {
@@ -198,10 +198,10 @@ class SumKeeper final : public GraphRewriter {
                                             [&](const VarRef& var) { return same_node(var, product->weight->buffer); });
     const auto position = static_cast<size_t>(param - (*program)->params.begin());
     const Constant* weight = position < items.size() ? items[position].as<Constant>() : nullptr;
-    if (!weight) return std::nullopt;
+    if (!weight || weight->data.ndim() < 3 || weight->data.shape().back() != group_) return std::nullopt;
 
     const PrimFuncRef noted = with_note(*program, product->block);
-    if (count_large_pairs(weight->data, weight->data.shape().size() - 1) == 0)
+    if (count_large_pairs(weight->data, static_cast<size_t>(weight->data.ndim()) - 1) == 0)
       return call_of(noted, call->name(), binding.value, std::move(items));
     const Product noted_product = *find_product(noted);
     RestOfSums rest(noted_product);
@@ -226,6 +226,7 @@ class SumKeeper final : public GraphRewriter {
 
   const PassContext& context_;
   IRModule& module_;
+  const int64_t group_;  // products that the instruction sums in a lane
 };
 
 }  // namespace
@@ -235,7 +236,7 @@ IRModule exact_sums(IRModule module, PassContext& context) {
   if (!form || !form->clamps()) return module;
   if (!context.fast_int8) {
     return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& functions) {
-      return SumKeeper(context, functions).run(function);
+      return SumKeeper(context, functions, form->group).run(function);
     });
   }
   for (auto& [_, function] : module.functions) {

@@ -1,9 +1,8 @@
-// Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: the left operand of a
-// product or convolution of bytes is int16 where the target has no instruction for bytes. What makes the numbers stores
-// them so, and what makes them real again reads these. An instruction that clamps sums of two products to 16 bits is
-// good enough for constant weights that rarely make larger ones, which exact_sums splits, and for all where sums may be
-// clamped
-// (--fast-int8).
+// Expects: operators on leaves, integers in quantized parts (integer_regions). Guarantees: where the target has no
+// instruction for a product or convolution of bytes, its left operand is int16. The kernel that makes the numbers
+// stores them so, and what makes them real again reads these. An instruction that clamps sums of two products to 16
+// bits is taken for all of them where sums may be clamped (--fast-int8), and else for constant weights that rarely make
+// larger sums; exact_sums splits such weights.
 #include <algorithm>
 
 #include "ir/op_names.h"
@@ -37,7 +36,8 @@ bool has_few_large_pairs(const Call& product, const DotForm& form) {
   const std::vector<int64_t>& shape = weight->data.shape();
   const bool is_convolution = product.callee.as<OpRef>()->name != ops::kMatmul.text;
   const bool has_channels = is_convolution && shape[1] > 1;
-  const size_t axis = !is_convolution ? shape.size() - 2 : has_channels ? 1 : shape.size() - 1;
+  const size_t of_matrix = std::max<size_t>(shape.size(), 2) - 2;  // a vector has no columns
+  const size_t axis = !is_convolution ? of_matrix : has_channels ? 1 : shape.size() - 1;
   const int64_t large = count_large_pairs(weight->data, axis);
   const int64_t pairs_of_step = form.lanes * form.group / 2;
   return large == 0 ||

@@ -22,8 +22,8 @@ void* open_library(const std::string& path, int flags, std::string& reason,
 // The dynamic linker takes a library that anybody in the process has open, also another copy of the runtime, for one
 // of the same name or of the same file. So names have marks, which tell states of files apart. And a file that was
 // written to while it was open has lost what the linker changed in memory, or holds other code there: it is copied.
-// What the linker calls at the end of the process has to be there until then: such a state, and every library of a
-// user's, gets memory of its own in place of the file's pages.
+// A library that the linker calls at the end of the process has to be there until then. It gets memory of its own in
+// place of the file's pages, and so does every library of a user's.
 // A library without a mark was opened by the host; it is taken where `content`, which is a hash of the file, is 0.
 void* open_state(const MappedFile& file, const std::string& path, std::span<const std::byte> elf, uint64_t content,
                  std::string& reason);
