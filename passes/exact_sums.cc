@@ -215,11 +215,8 @@ class SumKeeper final : public GraphRewriter {
 
  private:
   Expr call_of(const PrimFuncRef& program, const std::string& name, const Expr& kernel_call, std::vector<Expr> items) {
-    const std::string unique = module_.fresh_name(name);
-    const PrimFuncRef own = with_fresh_variables(program);
-    module_.functions.emplace(unique, own);
     Call copy = *kernel_call.as<Call>();
-    copy.args[0] = global_var(unique, own.type());
+    copy.args[0] = add_program(module_, name, with_fresh_variables(program));
     copy.args[1] = tuple(std::move(items));
     return make(std::move(copy), kernel_call.type(), kernel_call.span());
   }

@@ -186,6 +186,12 @@ PrimFuncRef inline_scalar_constants(const PrimFuncRef& program, std::vector<Expr
 
 }  // namespace
 
+Expr add_program(IRModule& module, const std::string& name, const PrimFuncRef& program) {
+  const std::string unique = module.fresh_name(name);
+  module.functions.emplace(unique, program);
+  return global_var(unique, program.type());
+}
+
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span) {
   program = inline_scalar_constants(program, tensors);
@@ -199,10 +205,7 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
     scalars.push_back(copy_value(named.values, var.get()).value_or(var));
   }
   program = with_fresh_variables(make_prim_func(std::move(copy), span));
-  std::string unique = module.fresh_name(std::move(name));
-  Expr callee = global_var(unique, program.type());
-  module.functions.emplace(unique, program);
-  std::vector<Expr> args = {callee, tuple(std::move(tensors))};
+  std::vector<Expr> args = {add_program(module, name, program), tuple(std::move(tensors))};
   if (!scalars.empty()) args.push_back(shape_expr(std::move(scalars)));
   Type type = outputs.size() == 1 ? outputs[0] : tuple_type(outputs);
   return call(op_ref(ops::kCallTir), std::move(args), {}, type, span, std::move(outputs));

@@ -78,6 +78,8 @@ struct NamedDims {
 // Nothing that the simplifier could prove is lost: an expression with an upper bound, or with a common factor, stays.
 NamedDims name_dims(const PrimFuncRef& program);  // in name_dims.cc
 
+// Adds the program to the module under a name like `name`, and returns the variable that names it.
+Expr add_program(IRModule& module, const std::string& name, const PrimFuncRef& program);
 // Adds the program to the module under a name like `name`, and returns a call_tir of it. The program may mention the
 // graph's dims: it gets its own variables, and scalar params for dims that its buffers do not give.
 // One-element constants become immediates.

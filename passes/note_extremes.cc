@@ -88,10 +88,7 @@ class BlockNoter {
   std::optional<Noted> with_notes(const std::string& name, const PrimFuncRef& program, const Buffer& result) {
     const std::optional<NotedProgram> noted = with_noted_extremes(program, result);
     if (!noted) return std::nullopt;
-    const std::string unique = module_.fresh_name(name + "_extremes");
-    const PrimFuncRef own = with_fresh_variables(noted->program);
-    module_.functions.emplace(unique, own);
-    return Noted{global_var(unique, own.type()), noted->notes};
+    return Noted{add_program(module_, name + "_extremes", with_fresh_variables(noted->program)), noted->notes};
   }
 
   // Returns the call that finds the extremes in notes.

@@ -130,10 +130,8 @@ class WeightRewriter final : public GraphRewriter {
  private:
   // Returns the call of another program with the same params.
   Expr call_of(const PrimFuncRef& program, const std::string& name, const Expr& kernel_call) {
-    const std::string unique = module_.fresh_name(name);
-    module_.functions.emplace(unique, program);
     Call copy = *kernel_call.as<Call>();
-    copy.args[0] = global_var(unique, program.type());
+    copy.args[0] = add_program(module_, name, program);
     return make(std::move(copy), kernel_call.type(), kernel_call.span());
   }
 
