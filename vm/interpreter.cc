@@ -121,14 +121,23 @@ void Interpreter::begin() {
   cancelled_.store(false, std::memory_order_relaxed);
 }
 
+// A system call for each file takes as long as a small program runs, and reading this clock is none.
+void Interpreter::check_files() {
+  timespec tick{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);
+  if (tick.tv_nsec == files_checked_at_.tv_nsec && tick.tv_sec == files_checked_at_.tv_sec) return;
+  check_unchanged(image_->files);
+  for (const auto& library : image_->libraries) library->check_unchanged();
+  files_checked_at_ = tick;
+}
+
 Value Interpreter::run(const Function& function, std::span<const Value> inputs,
                        std::span<const Tensor* const> bound_outputs) {
   struct RunScope {
     TaskPool& pool;
     ~RunScope() { pool.leave(); }
   };
-  check_unchanged(image_->files);
-  for (const auto& library : image_->libraries) library->check_unchanged();
+  check_files();
   if (image_->weights) image_->weights->run();
   kernels_.pool().enter();
   RunScope scope{kernels_.pool()};

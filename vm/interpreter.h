@@ -1,6 +1,7 @@
 // Runs verified bytecode.
 #pragma once
 #include <atomic>
+#include <ctime>
 
 #include "vm/caches.h"
 #include "vm/memory.h"
@@ -62,6 +63,7 @@ class Interpreter {
   // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);
   void count_step();
+  void check_files();  // throws RuntimeError when a file in use has changed
   void check_cancelled() const {
     if (cancelled_.load(std::memory_order_relaxed)) [[unlikely]]
       throw Cancelled("the run was cancelled");
@@ -81,6 +83,7 @@ class Interpreter {
   int bound_depth_ = 1;
   int depth_ = 0;
   int64_t steps_ = 0;
+  timespec files_checked_at_{.tv_sec = -1, .tv_nsec = 0};
   std::vector<int64_t> index_dims_;  // the dims of check_indices, a member to reuse its memory
   // The following members are valid during a kernel call.
   std::vector<void*> kernel_data_;
