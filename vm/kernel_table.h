@@ -7,19 +7,19 @@
  */
 #pragma once
 #include "vm/kernel_abi.h"
+#ifndef DLPACK_DLPACK_H_ /* of a host that has included its own */
+#include "vm/dlpack.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct DLTensor;
-struct DLManagedTensor;
-
 /* A function on tensors of DLPack: the inputs of R.call_dps_packed and then its results, or the arguments of
  * R.call_packed, whose result it stores to `*result` (null is given where no result is asked for). The tensors belong
  * to the caller. Returns 0, or another status with the text in context->error. */
-typedef int32_t (*relaxc_packed_function)(const struct DLTensor* const* tensors, int32_t num_tensors,
-                                          struct DLManagedTensor** result, relaxc_kernel_context* context);
+typedef int32_t (*relaxc_packed_function)(const DLTensor* const* tensors, int32_t num_tensors, DLManagedTensor** result,
+                                          relaxc_kernel_context* context);
 
 typedef struct relaxc_kernel_row {
   const char* name;     /* under which models and modules call it */
