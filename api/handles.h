@@ -4,7 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <deque>
+#include <forward_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,10 +86,10 @@ class Declarations {
 
  private:
   const std::vector<relaxc_value_info>* of(const std::vector<vm::ValueInfo>& infos);
-  const char* text(std::string of) { return texts_.emplace_back(std::move(of)).c_str(); }
-  std::deque<std::string> texts_;
-  std::deque<std::vector<relaxc_dim>> dims_;
-  std::deque<std::vector<relaxc_value_info>> lists_;
+  const char* text(std::string of) { return texts_.emplace_front(std::move(of)).c_str(); }
+  std::forward_list<std::string> texts_;
+  std::forward_list<std::vector<relaxc_dim>> dims_;
+  std::forward_list<std::vector<relaxc_value_info>> lists_;
   const std::vector<relaxc_value_info>* infos_ = nullptr;
 };
 
@@ -131,8 +132,8 @@ struct relaxc_program {
 
   std::atomic<int> owners{1};
   relaxc::Program program;
-  std::deque<Function> functions;  // as those of the executable
-  std::vector<const char*> names;  // of the public ones
+  std::vector<std::unique_ptr<const Function>> functions;  // as those of the executable
+  std::vector<const char*> names;                          // of the public ones
 };
 
 struct relaxc_any {

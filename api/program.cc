@@ -32,13 +32,9 @@ DLDataType dlpack_dtype(DType dtype) {
 const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::ValueInfo>& infos) {  // NOLINT: bounded
   std::vector<relaxc_value_info> result;
   for (const vm::ValueInfo& info : infos) {
-    vm::ValueInfo nameless = info;
-    nameless.name.clear();
-    std::string type = to_string(nameless);
-    if (type.starts_with(": ")) type.erase(0, 2);
     relaxc_value_info row{};
     row.name = text(info.name);
-    row.type = text(type);
+    row.type = text(type_text(info));
     row.kind = static_cast<int32_t>(info.kind);
     row.optional = info.is_optional;
     row.has_dtype = info.dtype.has_value();
@@ -46,7 +42,7 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
     row.dtype_name = text(info.dtype ? to_string(*info.dtype) : "");
     row.rank = info.dims ? static_cast<int32_t>(info.dims->size()) : -1;
     if (info.dims) {
-      std::vector<relaxc_dim>& dims = dims_.emplace_back();
+      std::vector<relaxc_dim>& dims = dims_.emplace_front();
       for (const vm::DimInfo& dim : *info.dims) dims.push_back({dim.value, text(dim.text), dim.least, dim.most});
       row.dims = dims.data();
     }
@@ -54,7 +50,7 @@ const std::vector<relaxc_value_info>* Declarations::of(const std::vector<vm::Val
     if (!info.fields.empty()) row.fields = of(info.fields)->data();
     result.push_back(row);
   }
-  return &lists_.emplace_back(std::move(result));
+  return &lists_.emplace_front(std::move(result));
 }
 
 // The library has the table of kinds of files.
@@ -100,14 +96,14 @@ using namespace relaxc::api;
 
 relaxc_program::relaxc_program(relaxc::Program loaded) : program(std::move(loaded)) {
   for (const relaxc::vm::Function& function : program.executable().functions) {
-    functions.emplace_back(function);
+    functions.push_back(std::make_unique<const Function>(function));
     if (function.is_public) names.push_back(function.name.c_str());
   }
 }
 
 const relaxc_program::Function& relaxc_program::function(const char* name) const {
   const relaxc::vm::Function* found = &function_of(program, name);
-  return functions[static_cast<size_t>(found - program.executable().functions.data())];
+  return *functions[static_cast<size_t>(found - program.executable().functions.data())];
 }
 
 const char* relaxc_version(void) { return relaxc::kVersion; }

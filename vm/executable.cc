@@ -8,7 +8,7 @@
 
 namespace relaxc::vm {
 
-static std::string type_text(const ValueInfo& info) {  // NOLINT: bounded
+static std::string text_of_some(const ValueInfo& info) {  // NOLINT: bounded
   auto text_of = [](const DimInfo& dim) { return dim.text.empty() ? std::to_string(dim.value) : printable(dim.text); };
   std::string fields = joined(info.fields, type_text);
   switch (info.kind) {
@@ -36,9 +36,13 @@ static std::string type_text(const ValueInfo& info) {  // NOLINT: bounded
   }
   return {};
 }
+
+std::string type_text(const ValueInfo& info) {
+  return info.is_optional ? formatted("optional({})", text_of_some(info)) : text_of_some(info);
+}
+
 std::string to_string(const ValueInfo& info) {
-  std::string name = info.name.empty() ? "" : printable(info.name) + ": ";
-  return name + (info.is_optional ? formatted("optional({})", type_text(info)) : type_text(info));
+  return (info.name.empty() ? "" : printable(info.name) + ": ") + type_text(info);
 }
 
 const Function* Executable::find_function(std::string_view name) const {

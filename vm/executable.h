@@ -29,7 +29,9 @@ struct ValueInfo {
   bool is_optional = false;            // the value may be none instead
   friend bool operator==(const ValueInfo&, const ValueInfo&) = default;
 };
-// Returns "x: float32[n, 4 * m]", "x: optional(sequence(string[...]))", "x: map(int64, float32[])".
+// Returns "float32[n, 4 * m]", "optional(sequence(string[...]))", "map(int64, float32[])".
+std::string type_text(const ValueInfo& info);
+// Returns the same after "x: ".
 std::string to_string(const ValueInfo& info);
 
 // Parameters are in registers 0, 1, ... at entry; slots start unwritten.

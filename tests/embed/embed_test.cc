@@ -110,6 +110,8 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
     CHECK(contains(text, "input  image: float32[batch, 1, 8, 8]\nprobability: [1, 10]\n"));
     CHECK(contains(text, "probability: [16, 10]\n  "));  // and the kernels
   }
+  if (fs::exists(build + "/librelaxc.a"))
+    CHECK(contains(must_run({project + "/embed_c_static", artifact}), "probability: [16, 10]\n  "));
   // Each kind of error can be caught.
   auto error_of = [](const std::vector<std::string>& argv) {
     test::Outcome outcome = test::run_program(argv, 60);
@@ -165,6 +167,41 @@ TEST_CASE("the runtime stays small", "[embed]") {
   };
   CHECK(stripped_size(folder + "/serve") <= 300'000);
   CHECK(stripped_size(build + "/librelaxc.so") <= 330'000);
+  if (!fs::exists(build + "/librelaxc.a")) return;  // another compiler or type of build
+  must_run({"sh", "-c",
+            fmt::format("cc -O2 -I{1}/public -I{0} {0}/tests/embed/one_file.c -o {2}/one_file {1}/librelaxc.a "
+                        "-lstdc++ -lm -pthread -ldl -Wl,--gc-sections",
+                        RELAXC_SOURCE_DIR, build, folder)});
+  CHECK(stripped_size(folder + "/one_file") <= 303'000);
+}
+
+TEST_CASE("a program in C is one file with the runtime in it", "[embed]") {
+  const std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix", project = build + "/one_file";
+  if (!fs::exists(build + "/librelaxc.a")) return;  // another compiler or type of build
+  must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
+  fs::remove_all(project);
+  fs::create_directories(project);
+  const std::string artifact = project + "/digits.so";
+  must_run({prefix + "/bin/relaxc", "compile", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", "-o", artifact});
+  const std::string folder = file_below(prefix, "relaxc-c-static.pc").parent_path();
+  for (const char* flags : {"", "-static"}) {
+    must_run({"sh", "-c",
+              fmt::format("cc -std=c11 -Wall -Wextra -Werror " RELAXC_CXX_FLAGS " {0} {1}/tests/embed/one_file.c "
+                          "-o {2}/one_file $(PKG_CONFIG_PATH={3} pkg-config --cflags --libs relaxc-c-static)",
+                          flags, RELAXC_SOURCE_DIR, project, folder)});
+    CHECK(must_run({project + "/one_file", artifact}) == "1.000\n");
+  }
+  // It shows the host none of the names of its C++ code.
+  const std::string names = must_run({"nm", "-g", "--defined-only", "-f", "just-symbols", build + "/librelaxc.a"});
+  std::stringstream lines(names);
+  size_t count = 0;
+  for (std::string name; std::getline(lines, name);) {
+    if (name.empty() || name.ends_with(":")) continue;
+    INFO(name);
+    CHECK(name.starts_with("relaxc_"));
+    ++count;
+  }
+  CHECK(count > 50);
 }
 
 TEST_CASE("an installed relaxc is found by pkg-config", "[embed]") {
@@ -273,20 +310,36 @@ TEST_CASE("plug-ins are built against an installed relaxc, and its command loads
             RELAXC_SOURCE_DIR "/examples/digits/samples.npy"});
 }
 
-// The compiler gets macros of the host and the installed headers only.
-TEST_CASE("each public header compiles alone and leaves the host's macros alone", "[embed]") {
+// The compiler gets macros of the host, a dlpack.h as frameworks have it, and the installed headers only.
+TEST_CASE("each public header compiles alone and leaves the host's macros and structs alone", "[embed]") {
   std::string include = std::string(RELAXC_BINARY_DIR) + "/headers", source = include + "/host.cc";
   fs::remove_all(include);
   must_run({RELAXC_CMAKE, "-DSOURCE_DIR=" RELAXC_SOURCE_DIR, "-DDESTINATION=" + include, "-P",
             RELAXC_SOURCE_DIR "/cmake/install_headers.cmake"});
+  std::ofstream(include + "/dlpack.h") << R"(#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
+#include <stdint.h>
+typedef enum : int32_t { kDLCPU = 1 } DLDeviceType;
+typedef enum { kDLInt, kDLUInt, kDLFloat } DLDataTypeCode;
+typedef struct { DLDeviceType device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
+typedef struct {
+  void* data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t *shape, *strides; uint64_t byte_offset;
+} DLTensor;
+typedef struct DLManagedTensor { DLTensor dl_tensor; void* manager_ctx; void (*deleter)(DLManagedTensor*); } DLManagedTensor;
+#endif
+)";
   int count = 0;
   for (const auto& header : fs::directory_iterator(include + "/relaxc")) {
     if (header.is_directory()) continue;
     ++count;
-    std::ofstream(source) << "#define CHECK(condition) hosts_check(condition)\n#define X(name) hosts_x(name)\n"
-                          << "#include <relaxc/" << header.path().filename().string() << ">\n"
-                          << "int hosts_check(bool), hosts_x(int), checks = CHECK(true) + X(1);\n";
-    must_run({"c++", "-std=c++20", "-fsyntax-only", "-Werror", "-I" + include, source});
+    for (const char* first : {"", "#include \"dlpack.h\"\n"}) {
+      std::ofstream(source) << first
+                            << "#define CHECK(condition) hosts_check(condition)\n#define X(name) hosts_x(name)\n"
+                            << "#include <relaxc/" << header.path().filename().string() << ">\n"
+                            << "int hosts_check(bool), hosts_x(int), checks = CHECK(true) + X(1);\n";
+      must_run({"c++", "-std=c++20", "-fsyntax-only", "-Werror", "-I" + include, source});
+    }
   }
   CHECK(count >= 10);
 }
