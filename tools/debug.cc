@@ -28,24 +28,30 @@ struct DebugOptions {
   bool nan = false;
 };
 
+// A value of the reference that is none of the run.
+struct WrongReference : CompileError {
+  using CompileError::CompileError;
+};
+
 class Microscope {
  public:
-  Microscope(const DebugOptions& options, const CompileSettings& settings, const ReferenceValues& reference)
+  Microscope(const DebugOptions& options, const CompileSettings& settings, ReferenceValues reference)
       : options_(options),
         settings_(settings),
-        reference_(reference),
+        reference_(std::move(reference)),
         out_(options.output),
         plain_(options.model, settings) {}
 
   int run() {
-    const std::string difference = run_and_compare();
-    if (difference.empty() && is_stated_) check_shapes_within();
+    std::string difference = run_and_compare();
+    num_own_ = results_.size();
+    if (difference.empty() && is_stated_) difference = compare_within();
     bool is_wrong = find_not_finite();
     // A reference may have values of nodes and not the results.
     if (difference.empty() && !is_stated_) is_wrong = find_node() || is_wrong;
     if (difference.empty() && !is_wrong) {
       print_message("machine code agrees with {0} in {1} of {1} results (rtol {2}, atol {3})\n",
-                    is_stated_ ? "the reference" : "the operators in the interpreter", results_.size(),
+                    is_stated_ ? "the reference" : "the operators in the interpreter", num_own_,
                     options_.closeness.rtol, options_.closeness.atol);
       if (!reference_.empty()) print_message("{}\n", text_of_compared());
       return kRight;
@@ -69,10 +75,8 @@ class Microscope {
 
   // Says how many values of the reference were looked at.
   std::string text_of_compared() const {
-    const char* what = compared_.empty() && num_shapes_ > 0 ? "the shapes of " : "";
-    const size_t within = compared_.empty() ? num_shapes_ : compared_.size();
-    return fmt::format("compared with the reference: {} of {}, and {}{} within the model", num_stated_,
-                       counted(results_.size(), "result"), what, counted(within, "value"));
+    return fmt::format("compared with the reference: {} of {}, and {} within the model", num_stated_,
+                       counted(num_own_, "result"), counted(compared_.size(), "value"));
   }
   // Returns the names by which a reference may have values: those of results and of nodes.
   std::vector<std::string> names_of_values() const {
@@ -115,11 +119,12 @@ class Microscope {
     InputOptions flags = options_.inputs;
     flags.integers = integers;
     inputs_ = reference_.inputs(infos_, flags);
+    for (size_t i = 0; i < infos_.size(); ++i) reference_.fit_floats(infos_[i].name, inputs_[i]);
     plain_.set_inputs(function_, infos_, inputs_);
     machine_ = observe(program, lowered, inputs_, function_);
     results_ = flat_results(machine_.result, program.function(function_).outputs);
     progress_line().end();
-    if (!reference_.empty()) reference_.check_names(infos_, names_of_values());
+    if (!reference_.empty() && model_within_.empty()) reference_.check_names(infos_, names_of_values());
     return compare_results();
   }
   // Returns the inputs of integers that nothing gives, "'x' and 'y'"; "" where there are none.
@@ -146,9 +151,12 @@ class Microscope {
 
   // Fills in what is expected, and returns how the results of machine code differ from it.
   std::string compare_results() {
-    std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_);
-    num_stated_ = std::ranges::count_if(stated, [](const auto& value) { return value.has_value(); });
-    is_stated_ = num_stated_ == std::ssize(results_) && !results_.empty();
+    for (const NamedValue& result : results_) reference_.fit_floats(result.name, result.value);
+    const size_t num_own = model_within_.empty() ? results_.size() : num_own_;
+    std::vector<std::optional<vm::Value>> stated = reference_.outputs(results_, num_own);
+    auto is_known = [](const auto& value) { return value.has_value(); };
+    num_stated_ = std::ranges::count_if(std::span(stated).first(num_own), is_known);
+    is_stated_ = std::ranges::all_of(stated, is_known) && !results_.empty();
     const bool are_drawn = !reference_.drawn(infos_, options_.inputs).empty();
     expected_.clear();
     has_unexpected_nan_ = false;
@@ -179,18 +187,35 @@ class Microscope {
     refuse_shape(name, describe(stated), describe(actual));
   }
   [[noreturn]] static void refuse_shape(const std::string& name, const std::string& stated, const std::string& actual) {
-    fail({}, "--reference: '{}' is {}, and the model computes {}; expected the values of one run on these inputs",
-         printable(name), stated, actual);
+    throw WrongReference({{.message = fmt::format(
+                               "--reference: '{}' is {}, and the model computes {}; expected the values of one run on "
+                               "these inputs",
+                               printable(name), stated, actual)}});
   }
-  // Does so for values within the model where the results agree, for which the operators do not run.
-  void check_shapes_within() {
-    std::map<std::string, vm::Shape> shapes;
-    if (!reference_.named.empty()) shapes = plain_.stated_shapes();
-    for (const auto& [name, stated] : reference_.named) {
-      const vm::Shape* shape = find_value(shapes, name);
-      if (!shape || find_item(results_, name, &NamedValue::name)) continue;
-      if (*shape != stated.shape()) refuse_shape(name, describe(stated), fmt::format("[{}]", joined(*shape)));
-      ++num_shapes_;
+  // Where the results agree, the values of nodes that the reference has become results, too: an ArgMax hides what is
+  // wrong before it. Returns how machine code differs from them.
+  std::string compare_within() {
+    std::vector<std::string> names;
+    for (const OnnxGraphNode& node : plain_.nodes()) {
+      std::ranges::copy_if(node.outputs, std::back_inserter(names), [&](const std::string& name) {
+        return reference_.named.contains(name) && !find_item(results_, name, &NamedValue::name);
+      });
+    }
+    if (names.empty()) return {};
+    model_within_ = with_results(plain_.onnx()->model, names);
+    settings_.contents = std::as_bytes(std::span(model_within_));
+    try {
+      std::string difference = run_and_compare();
+      compared_.insert(names.begin(), names.end());
+      if (!difference.empty()) out_.say("the results agree, and values within the model do not");
+      return difference;
+    } catch (const WrongReference&) {
+      throw;
+    } catch (const CompileError& error) {  // such as that of a value that no result can be
+      print_note("note: values within the model are not compared: {}\n", error.what());
+      settings_.contents.reset();
+      model_within_.clear();
+      return run_and_compare();
     }
   }
   std::string difference_from_expected(const std::vector<NamedValue>& results) const {
@@ -262,6 +287,11 @@ class Microscope {
   bool find_node() {
     const OnnxGraphNode* first = nullptr;
     const std::vector<OnnxGraphNode>& nodes = plain_.nodes();
+    for (const OnnxGraphNode& node : nodes) {
+      for (const std::string& name : node.outputs) {
+        if (const vm::Value* actual = plain_.find(name)) reference_.fit_floats(name, *actual);
+      }
+    }
     for (size_t i = 0; i < nodes.size(); ++i) {
       const std::string difference = difference_of_node(nodes[i]);
       if (difference.empty()) continue;
@@ -332,7 +362,8 @@ class Microscope {
       const vm::Value* actual = plain_.find(name);
       if (!expected || !actual) continue;
       check_shape(name, *expected, *actual);
-      compared_.insert(name);
+      const auto own = std::span(results_).first(num_own_);
+      if (!find_item(own, name, &NamedValue::name)) compared_.insert(name);
       std::string difference = compare_closely(name, *actual, *expected, options_.closeness);
       if (!difference.empty()) return difference;
     }
@@ -386,7 +417,11 @@ class Microscope {
         out_.say("with the pass, values part first at: {}", plain_.place_of(parting->nodes, parting->kernel));
     }
     out_.say("difference: {}", culprit.difference);
-    if (plain_.onnx()) out_.write_reduced(*plain_.onnx(), settings_, options_.closeness, flags());
+    if (plain_.onnx()) {
+      ModelCase model = *plain_.onnx();
+      if (!model_within_.empty()) model.model = model_within_;
+      out_.write_reduced(model, settings_, options_.closeness, flags());
+    }
     out_.say("the pass by itself: {}",
              reproducing_command(culprit.reproducer, culprit.pass, settings_, settings_.runner));
   }
@@ -446,7 +481,7 @@ class Microscope {
 
   const DebugOptions& options_;
   CompileSettings settings_;
-  const ReferenceValues& reference_;
+  ReferenceValues reference_;
   Reproducer out_;
   PlainModel plain_;
   std::optional<IRModule> module_;
@@ -457,7 +492,8 @@ class Microscope {
   std::vector<NamedValue> results_;
   std::ptrdiff_t num_stated_ = 0;    // results of which the reference has a value
   std::set<std::string> compared_;   // values of nodes, by name
-  size_t num_shapes_ = 0;            // values of nodes of which the shape alone was compared
+  size_t num_own_ = 0;               // results of the model, which come first
+  std::string model_within_;         // with values of the reference as results, too; "": the model as it is
   bool is_stated_ = false;           // all that is expected comes from the reference
   bool has_unexpected_nan_ = false;  // a result of machine code has a NaN, and not the reference
 };

@@ -108,13 +108,15 @@ class Comparison {
     }
     return result;
   }
+  bool is_among(const Tensor& tensor, const std::vector<const Tensor*>& possible) const {
+    return std::ranges::any_of(possible, [&](const Tensor* e) { return same_numbers(tensor, *e, closeness_); });
+  }
   Match match_of(const ObservedCall& call) const {
     Match match = Match::kUnknown;
     for (const Tensor& tensor : call.tensors) {
       const std::vector<const Tensor*> possible = candidates(call, tensor);
       if (possible.empty()) continue;
-      if (std::ranges::none_of(possible, [&](const Tensor* e) { return same_numbers(tensor, *e, closeness_); }))
-        return Match::kParts;
+      if (!is_among(tensor, possible)) return Match::kParts;
       match = Match::kSame;
     }
     return match;
@@ -136,11 +138,11 @@ class Comparison {
     }
     return false;
   }
-  // Says how the result differs from that of the last of its nodes.
+  // Says how the first result that is none of its nodes' differs from that of the last of them.
   std::string difference_of(const ObservedCall& call) const {
     for (const Tensor& tensor : call.tensors) {
       const std::vector<const Tensor*> possible = candidates(call, tensor);
-      if (possible.empty()) continue;
+      if (possible.empty() || is_among(tensor, possible)) continue;
       const Tensor& last = *possible.back();
       const int64_t in_order = num_different(tensor, last, closeness_).value_or(0),
                     sorted = num_different_sorted(tensor, last, closeness_).value_or(0);

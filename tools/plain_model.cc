@@ -7,7 +7,6 @@
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tools/console.h"
-#include "tools/dims.h"
 
 namespace relaxc::tools {
 
@@ -73,36 +72,6 @@ std::optional<ModelCase> PlainModel::single(size_t node, const std::map<std::str
     print_detail("{} does not run by itself: {}\n", place_of(nodes_[node].name), error.what());
     return std::nullopt;
   }
-}
-
-// Returns the numbers that the dims are; nullopt where one of them is not known.
-static std::optional<vm::Shape> known_shape_of(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims) {
-  if (info.kind != vm::ValueKind::kTensor || info.is_optional || !info.dims) return std::nullopt;
-  vm::Shape shape;
-  for (const vm::DimInfo& dim : *info.dims) {
-    const std::optional<int64_t> size = dim.text.empty() ? dim.value : evaluate_dim(dim.text, dims);
-    if (!size || *size < 0) return std::nullopt;
-    shape.push_back(*size);
-  }
-  return shape;
-}
-
-std::map<std::string, vm::Shape> PlainModel::stated_shapes() const {
-  if (!case_) return {};
-  std::map<std::string, vm::Shape> shapes;
-  try {
-    const std::string model = with_all_results(case_->model);
-    CompileSettings shown = settings_;
-    shown.contents = std::as_bytes(std::span(model));
-    const Program program = compile(read_scheduled_module(path_, shown), shown).load();
-    const std::map<std::string, int64_t> dims = dims_of_inputs(infos_, inputs_);
-    for (const vm::ValueInfo& info : program.function(function_).outputs) {
-      if (const auto shape = known_shape_of(info, dims)) shapes.emplace(info.name, *shape);
-    }
-  } catch (const CompileError& error) {  // a value that no result can be, say
-    print_detail("not all values can be results: {}\n", error.what());
-  }
-  return shapes;
 }
 
 const ObservedRun& PlainModel::run() {

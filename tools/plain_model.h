@@ -34,10 +34,6 @@ class PlainModel {
   // Returns the node as a model; nullopt where that is not possible.
   std::optional<ModelCase> single(size_t node, const std::map<std::string, vm::Value>& values) const;
 
-  // Returns the shapes that the types of the nodes' values have for these inputs, by name, as far as they say. Nothing
-  // runs.
-  std::map<std::string, vm::Shape> stated_shapes() const;
-
   // The operators run when one of these is called first.
   const ObservedRun& run();
   // Returns a value by its name in the model, or null.

@@ -68,17 +68,18 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
   }
   flags.check_dims(infos);
   std::vector<WrittenValue> given = flags.given(infos);
+  std::vector<std::string> notes;
   for (size_t i = 0; i < infos.size(); ++i) {
     if (!is_left_open(given[i])) continue;
     if (const Tensor* value = find_value(named, infos[i].name))
-      given[i] = written_value(*value);
+      given[i] =
+          written_value(infos[i].dtype ? with_dtype(*value, *infos[i].dtype, printable(infos[i].name), notes) : *value);
     else if (!empty())  // its values are not those of inputs at random
       fail({},
            "the reference has no value of input '{0}', and its other values depend on it: add input_{1}.pb or {0}.npy "
            "to it, or give --input {0}=FILE",
            printable(infos[i].name), i);
   }
-  std::vector<std::string> notes;
   std::vector<vm::Value> values = flags.make(infos, std::move(given), &notes);
   for (const std::string& note : notes) print_note("note: {}\n", note);
   return values;
@@ -121,13 +122,27 @@ void ReferenceValues::check_names(const std::vector<vm::ValueInfo>& infos,
        hint);
 }
 
-std::vector<std::optional<vm::Value>> ReferenceValues::outputs(const std::vector<NamedValue>& results) const {
+std::vector<std::optional<vm::Value>> ReferenceValues::outputs(const std::vector<NamedValue>& results,
+                                                               size_t num_own) const {
+  std::vector<std::optional<vm::Value>> values =
+      map_each(results, [&](const NamedValue& result) -> std::optional<vm::Value> {
+        const Tensor* value = find_value(named, result.name);
+        return value ? std::optional(vm::Value(*value)) : std::nullopt;
+      });
   if (has_outputs)
-    return map_each(read_outputs(folder, results), [](const vm::Value& value) { return std::optional(value); });
-  return map_each(results, [&](const NamedValue& result) -> std::optional<vm::Value> {
-    const Tensor* value = find_value(named, result.name);
-    return value ? std::optional(vm::Value(*value)) : std::nullopt;
-  });
+    std::ranges::copy(read_outputs(folder, {results.begin(), results.begin() + num_own}), values.begin());
+  return values;
+}
+
+void ReferenceValues::fit_floats(const std::string& name, const vm::Value& actual) {
+  const auto stated = named.find(name);
+  const Tensor* tensor = actual.get_if<Tensor>();
+  if (stated == named.end() || !tensor || stated->second.dtype() == tensor->dtype()) return;
+  if (!stated->second.dtype().is_float() || !tensor->dtype().is_float()) return;
+  print_note("note: the {} values of '{}' are converted to {}\n", to_string(stated->second.dtype()), printable(name),
+             to_string(tensor->dtype()));
+  std::vector<std::string> notes;
+  stated->second = with_dtype(stated->second, tensor->dtype(), printable(name), notes);
 }
 
 }  // namespace relaxc::tools

@@ -48,6 +48,14 @@ std::string with_all_results(const std::string& model) {
   return shown.to_case().model;
 }
 
+std::string with_results(const std::string& model, const std::vector<std::string>& names) {
+  onnx_import::ReductionModel shown(ModelCase{model, {}});
+  std::vector<std::string> all = shown.outputs();
+  all.insert(all.end(), names.begin(), names.end());
+  shown.set_outputs(all);
+  return shown.to_case().model;
+}
+
 ModelCase single_node(const ModelCase& model, size_t node, const std::map<std::string, vm::Value>& values) {
   onnx_import::ReductionModel part(model);
   part.strip();

@@ -17,6 +17,8 @@ std::map<std::string, Tensor> initializers_of_onnx(const std::string& model);
 
 // Returns the model with the result of each node that can be a tensor as an output, and no others.
 std::string with_all_results(const std::string& model);
+// Returns the model with these values of nodes as outputs behind its own.
+std::string with_results(const std::string& model, const std::vector<std::string>& names);
 // Returns the model of this node by itself (its place in nodes_of_onnx). The values that other nodes compute for it
 // become inputs. Throws a CompileError where one of them has no value among `values`.
 ModelCase single_node(const ModelCase& model, size_t node, const std::map<std::string, vm::Value>& values);

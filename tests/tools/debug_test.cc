@@ -182,26 +182,76 @@ TEST_CASE("debug compares with a reference, and says with how much of it", "[too
   CHECK(contains(parted.out, "compared with the reference: 0 of 1 result, and 1 value within the model"));
 }
 
-TEST_CASE("debug refuses a value within the model that has another shape although the results agree", "[tools]") {
-  test::Folder folder("debug_shapes");
-  const std::string model = folder.write("model.onnx", layers());
+TEST_CASE("debug compares values within the model although the results agree", "[tools]") {
+  test::Folder folder("debug_within");
+  OnnxModel built;
+  REQUIRE(built.proto().ParseFromString(layers()));
+  built.node("ArgMax", "y", "best").set_name("choice");
+  auto& output = *built.proto().mutable_graph()->mutable_output(0);
+  output.set_name("best"), output.clear_type();
+  const std::string bytes = built.proto().SerializeAsString(), model = folder.write("model.onnx", bytes);
+  const std::vector<std::string> within = {"sum", "active", "scores"};
   std::filesystem::create_directory(folder.at("values"));
   write_npy(folder.at("values/x.npy"), test::numbers({3, 8}));
-  REQUIRE(run_relaxc({"run", model, "--input", "x=" + folder.at("values/x.npy"), "--output-dir", folder.at("outputs")})
+  REQUIRE(run_relaxc({"run", folder.write("all.onnx", with_results(bytes, within)), "--input",
+                      "x=" + folder.at("values/x.npy"), "--output-dir", folder.at("outputs")})
               .exit_code == 0);
-  std::filesystem::rename(folder.at("outputs/output_0.npy"), folder.at("values/y.npy"));
-  auto outcome_with = [&](const std::vector<int64_t>& shape) {
-    write_npy(folder.at("values/active.npy"), test::numbers(shape));
-    return debug_in(folder, model, {"--reference", folder.at("values")});
+  std::filesystem::rename(folder.at("outputs/output_0.npy"), folder.at("values/best.npy"));
+  for (size_t i = 0; i < within.size(); ++i)
+    std::filesystem::rename(folder.at(fmt::format("outputs/output_{}.npy", i + 1)),
+                            folder.at("values/" + within[i] + ".npy"));
+  auto outcome = [&](const std::vector<std::string>& more = {}) {
+    std::vector<std::string> flags = {"--reference", folder.at("values")};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return debug_in(folder, model, flags);
   };
-  const Outcome right = outcome_with({3, 16});
+  const Outcome right = outcome();
   INFO(right.out << right.err);
   CHECK(right.exit_code == 0);
-  CHECK(contains(right.out, "compared with the reference: 1 of 1 result, and the shapes of 1 value within the model"));
-  const Outcome wrong = outcome_with({16, 3});
-  INFO(wrong.out << wrong.err);
-  CHECK(wrong.exit_code == 1);
-  CHECK(contains(wrong.err, "--reference: 'active' is float32[16, 3], and the model computes [3, 16]"));
+  CHECK(contains(right.out, "compared with the reference: 1 of 1 result, and 3 values within the model"));
+
+  // A kernel that is a little wrong changes no choice.
+  const std::string rules = folder.write("rules.py", R"(@R.rewriter
+class Larger:
+    @R.function
+    def pattern(x: R.Tensor):
+        y = R.sigmoid(x)
+        return y
+
+    @R.function
+    def replacement(x: R.Tensor):
+        y = R.multiply(R.sigmoid(x), R.const(1.01, "float32"))
+        return y
+)");
+  const Outcome pass = outcome({"--kernels", rules});
+  INFO(pass.out << pass.err);
+  CHECK(pass.exit_code == 1);
+  CHECK(contains(pass.out, "the results agree, and values within the model do not"));
+  CHECK(contains(pass.out, "first node whose values part: 'act' (Sigmoid)"));
+  CHECK(contains(pass.out, "pass: apply_kernels"));
+  const Outcome again = run_reproducer(pass.out, folder);
+  CHECK(again.exit_code == 1);
+
+  const Tensor active = read_npy(folder.at("values/active.npy"));
+  active.data<float>()[5] += 0.1f;
+  write_npy(folder.at("values/active.npy"), active);
+  const Outcome node = outcome();
+  INFO(node.out << node.err);
+  CHECK(node.exit_code == 1);
+  CHECK(contains(node.out, "first node whose values part: 'act' (Sigmoid)"));
+  active.data<float>()[5] -= 0.1f;
+
+  const Tensor longer = Tensor::empty(active.shape(), kFloat64);
+  for (int64_t i = 0; i < active.size(); ++i) longer.set_double(i, active.as_double(i));
+  write_npy(folder.at("values/active.npy"), longer);
+  const Outcome converted = outcome();
+  INFO(converted.out << converted.err);
+  CHECK(converted.exit_code == 0);
+  write_npy(folder.at("values/active.npy"), test::numbers({16, 3}));
+  const Outcome refused = outcome();
+  INFO(refused.out << refused.err);
+  CHECK(refused.exit_code == 1);
+  CHECK(contains(refused.err, "--reference: 'active' is float32[16, 3], and the model computes float32[3, 16]"));
 }
 
 TEST_CASE("debug draws other integers where a run of the first ones fails", "[tools]") {
