@@ -105,7 +105,8 @@ class KernelApplier {
 
   static bool is_node(const Binding& binding, const std::string& node) {
     const Span& span = binding.var.span();
-    return binding.var->name == node || (span && span.origin->node == node);
+    const bool is_its = span && (span.origin->node == node || std::ranges::count(span.origin->others, node) > 0);
+    return binding.var->name == node || is_its;
   }
 
   static std::string place_of(const Binding& binding) {
@@ -288,7 +289,9 @@ std::vector<std::string> names_of_nodes(const IRModule& module) {
     if (!graph) continue;
     for_each_binding(graph->body, [&](const Binding& binding) {
       const Span& span = binding.var.span();
-      if (span && !span.origin->node.empty()) result.push_back(span.origin->node);
+      if (!span || span.origin->node.empty()) return;
+      result.push_back(span.origin->node);
+      std::ranges::copy(span.origin->others, std::back_inserter(result));
     });
   }
   return result;

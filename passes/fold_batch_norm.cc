@@ -59,16 +59,16 @@ class BatchNormFolder final : public GraphRewriter {
 
   // Returns (conv(x, w) [+ bias]) * scale as conv(x, w * scale) [+ bias * scale].
   std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b) {
-    auto value_of = [&](const Expr& e) -> const Call* {
+    auto value_of = [&](const Expr& e) -> const Expr* {
       const Expr* value = find_value(values_, e.get());
-      return value && uses_[e.get()] == 1 ? value->as<Call>() : nullptr;
+      return value && uses_[e.get()] == 1 && value->is<Call>() ? value : nullptr;
     };
-    const Call* node = value_of(data);
+    const Expr* convolution = value_of(data);
     std::optional<Expr> bias;
-    if (node && as_call(values_.at(data.get()), ops::kAdd)) {
-      if (!node->args[1].is<Constant>()) return std::nullopt;
-      bias = node->args[1];
-      node = value_of(node->args[0]);
+    if (const Call* sum = convolution ? as_call(*convolution, ops::kAdd) : nullptr) {
+      if (!sum->args[1].is<Constant>()) return std::nullopt;
+      bias = sum->args[1];
+      convolution = value_of(sum->args[0]);
       // The bias must vary over channels only.
       const std::vector<Expr>& dims = *known_shape(bias->type());
       int64_t rank = known_rank(data.type()), offset = rank - std::ssize(dims);
@@ -76,6 +76,7 @@ class BatchNormFolder final : public GraphRewriter {
         if (static_cast<int64_t>(d) + offset != 1 && !is_int(dims[d], 1)) return std::nullopt;
       }
     }
+    const Call* node = convolution ? convolution->as<Call>() : nullptr;
     const OpRef* op = node ? node->callee.as<OpRef>() : nullptr;
     bool is_convolution = op && (op->name == ops::kConv1d || op->name == ops::kConv2d || op->name == ops::kConv3d);
     if (!is_convolution || !node->args[1].is<Constant>() || tensor_dtype(node->args[1].type()) != kFloat32)
@@ -83,7 +84,10 @@ class BatchNormFolder final : public GraphRewriter {
     // The attribute is the same for one, two and three dims, and is always written (normalize_call).
     if (!read_attrs<ConvAttrs<2>>(node->attrs).kernel_layout.starts_with("OI")) return std::nullopt;
     Expr weight = b.op("multiply", {node->args[1], channels_at(scale, 0, known_rank(node->args[1].type()), b)});
+    const Span normalization = b.span();
+    b.set_span(span_of_nodes(convolution->span(), {normalization}));
     Expr result = b.op(op->name, {node->args[0], weight}, node->attrs);
+    b.set_span(normalization);
     if (!bias) return result;
     Expr scaled_bias = b.op("multiply", {*bias, channels_at(scale, 1, known_rank(data.type()), b)});
     return b.op("add", {result, scaled_bias});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -221,4 +222,18 @@ TEST_CASE("a function declares types of values for what nobody implements in it,
   CHECK(folder.tool("explain", with_function({{4, 8}}, "Neg")).err.empty());
   CHECK(contains(folder.tool("explain", with_function({{4, 9}}, "Neg")).err,
                  "value 'y/s': warning: dim 1 is declared as 9, but the graph computes 8"));
+}
+
+TEST_CASE("a convolution that takes in its normalization keeps its name", "[tools]") {
+  NodeNames folder;
+  test::OnnxModel model;
+  model.input("x", kFloat32, "1,3,8,8").output("y").constant("w", test::numbers({4, 3, 3, 3}));
+  for (const char* name : {"scale", "shift", "mean", "variance"}) model.constant(name, test::numbers({4}));
+  model.node("Conv", "x w", "c").set_name("/block/Conv");
+  model.node("BatchNormalization", "c scale shift mean variance", "n").set_name("/block/Norm");
+  model.node("Relu", "n", "y").set_name("/block/Relu");
+  const Outcome run = folder.tool("run", model.proto(), {"--profile"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "/block/Conv, /block/Norm, /block/Relu"));
 }
