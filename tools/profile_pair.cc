@@ -196,6 +196,7 @@ Report report_of(const ProfilePair& pair) {
   return {{"a", report_of_profile(pair.a)},
           {"b", report_of_profile(pair.b)},
           {"settings", report_of_settings(pair)},
+          {"verdict", pair.verdict},
           {"rows", map_each(pair.rows, report_of_row)}};
 }
 

@@ -27,6 +27,7 @@ void check_is_ready(const std::string& page) {
   CHECK(contains(page, "data-ready=\""));
   CHECK(!contains(page, "<div id=\"failure\""));
   CHECK(!contains(page, "<title>taken</title>"));
+  CHECK(test::matches(page, "<(?:path|text|rect|circle|line|g) [^<>]*NaN").empty());
 }
 
 }  // namespace
@@ -61,6 +62,17 @@ TEST_CASE("a browser draws the graph, finds nodes and shows the texts of a kerne
   CHECK(!test::matches(page, "aria-selected=\"true\">loops</button>").empty());
 }
 
+TEST_CASE("a browser draws the profile of a model without arithmetic", "[tools]") {
+  if (!has_browser()) return;
+  PageFolder folder;
+  const std::string copy =
+      folder.write("copy.py", "@R.function\ndef main(x: R.Tensor((4, 6), 'float32')):\n    return R.permute_dims(x)\n");
+  folder.made("copy.html", {"bench", copy, "--runs", "3", "--profile", "--html", folder.at("copy.html")});
+  const std::string page = opened_page(folder, folder.at("copy.html"));
+  check_is_ready(page);
+  CHECK(contains(page, "nothing to plot"));
+}
+
 TEST_CASE("a browser draws a profile and a comparison", "[tools]") {
   if (!has_browser()) return;
   PageFolder folder;
@@ -78,6 +90,9 @@ TEST_CASE("a browser draws a profile and a comparison", "[tools]") {
   const std::string a = folder.at("f.json"), b = folder.at("other.json");
   folder.made("pair.html", {"compare", a, b, "--html", folder.at("pair.html")});
   const std::string pair = opened_page(folder, folder.at("pair.html"));
+  CHECK(contains(pair, "B against A: measured apart, so that a small difference may be chance"));
+  CHECK(!contains(pair, "class=\"faster\""));
+  CHECK(!contains(pair, "class=\"slower\">"));
   check_is_ready(pair);
   CHECK(contains(pair, "data-ready=\"2 rows\""));
   CHECK(contains(pair, "<h1>" + a + "  and  " + b + "</h1>"));

@@ -43,6 +43,13 @@ const format = {
   },
 };
 
+// Returns the text in so many letters. Names are paths, whose end tells them apart.
+function shortened(text, letters) {
+  if (text.length <= letters) return text;
+  const kept = Math.max(1, letters - 1);
+  return text.includes("/") ? `…${text.slice(-kept)}` : `${text.slice(0, kept)}…`;
+}
+
 // Returns the value of a variable of style.css, which depends on light and dark.
 function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

@@ -9,7 +9,9 @@
   const ratio = b.median_ms / a.median_ms;
   const words = value =>
     value < 1 ? `${(1 / value).toPrecision(3)} times as fast` : `${value.toPrecision(3)} times the time`;
-  const style = value => (value < 0.98 ? "faster" : value > 1.02 ? "slower" : "");
+  // Colours stand for differences that are no chance, as the runs say.
+  const isClear = /^(faster|slower)/.test(data.verdict);
+  const style = value => (!isClear ? "" : value < 0.98 ? "faster" : value > 1.02 ? "slower" : "");
   const tile = (value, text, name = "") =>
     element("div", {className: "tile"}, element("b", {className: name}, value), element("span", {}, text));
   page.append(
@@ -17,17 +19,18 @@
     element(
       "div",
       {className: "tiles"},
-      tile(`${a.median_ms.toPrecision(4)} ms`, `A: ${a.name}, median`),
-      tile(`${b.median_ms.toPrecision(4)} ms`, `B: ${b.name}, median`),
+      tile(format.time(a.median_ms * 1000), `A: ${a.name}, median`),
+      tile(format.time(b.median_ms * 1000), `B: ${b.name}, median`),
       tile(
         `${ratio.toPrecision(3)}`,
         `B / A: B takes ${words(ratio)}`.replace("takes", ratio < 1 ? "is" : "takes"),
         style(ratio),
       ),
       tile(`${format.time(a.kernels_us)} / ${format.time(b.kernels_us)}`, "in kernels, A / B, in other runs with the profiler"),
-      tile(`${a.limit_ms.toPrecision(3)} / ${b.limit_ms.toPrecision(3)} ms`, "the machine's limit, A / B"),
+      tile(`${format.time(a.limit_ms * 1000)} / ${format.time(b.limit_ms * 1000)}`, "the machine's limit, A / B"),
     ),
   );
+  page.append(element("p", {className: "faint", style: "margin-top: 10px"}, `B against A: ${data.verdict}.`));
   const differing = data.settings.filter(setting => setting.a !== setting.b);
   if (differing.length)
     page.append(
@@ -108,7 +111,7 @@
     .attr("y", 23)
     .attr("text-anchor", "end")
     .style("font-weight", 600)
-    .style("fill", row => (row.b_us > row.a_us ? "var(--warn)" : "var(--elementwise)"))
+    .style("fill", row => (!isClear ? "var(--faint)" : row.b_us > row.a_us ? "var(--warn)" : "var(--elementwise)"))
     .text(row => difference(row));
   withTips(items, row => [
     row.nodes,

@@ -29,7 +29,7 @@ class GraphCanvas {
       });
     d3.select(this.canvas).call(this.zoom).on("dblclick.zoom", null);
     this.canvas.addEventListener("click", event => this.onSelect(this.boxAt(event.offsetX, event.offsetY)));
-    this.canvas.addEventListener("keydown", event => this.onKey(event));
+    document.addEventListener("keydown", event => this.onKey(event));
     d3.select(this.strip).call(
       d3
         .drag()
@@ -141,6 +141,8 @@ class GraphCanvas {
     this.moveTo(d3.zoomIdentity.translate(x, this.height / 2 - at * k).scale(k));
   }
   onKey(event) {
+    const isElsewhere = event.target.closest("input, select, textarea, .details, .outline");
+    if (isElsewhere || event.ctrlKey || event.metaKey || event.altKey) return;
     const moves = {
       ArrowUp: [0, 80],
       ArrowDown: [0, -80],
@@ -399,8 +401,8 @@ class GraphCanvas {
     let full = context.measureText(text).width;
     if (full > width) {
       let length = Math.max(1, Math.floor((text.length * width) / full) - 1);
-      while (length > 1 && context.measureText(text.slice(0, length) + "…").width > width) --length;
-      text = text.slice(0, length) + "…";
+      while (length > 1 && context.measureText(shortened(text, length + 1)).width > width) --length;
+      text = shortened(text, length + 1);
       full = width;
     }
     context.fillText(text, x, y);

@@ -23,11 +23,11 @@
     element(
       "div",
       {className: "tiles"},
-      tile(`${figures.median_ms.toPrecision(4)} ms`, `a run, median of ${figures.runs} without the profiler`),
+      tile(format.time(figures.median_ms * 1000), `a run, median of ${figures.runs} without the profiler`),
       tile(`${figures.runs_per_s.toPrecision(4)} / s`, "runs"),
       tile(format.time(total), "in kernels of a run, their medians in other runs with the profiler"),
       tile(
-        `${profile.limit_ms.toPrecision(4)} ms`,
+        format.time(profile.limit_ms * 1000),
         `the machine's limit, ${format.share((profile.limit_ms * 1000) / total)} of that`,
       ),
       tile(memory.arena_bytes === undefined ? "?" : format.bytes(memory.arena_bytes), "arena"),

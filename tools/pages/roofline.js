@@ -20,6 +20,10 @@ function drawRoofline(place, profile, {onChoose}) {
     .map(kernel => ({kernel, x: kernel.operations / kernel.bytes, y: kernel.operations / kernel.median_us / 1e3}));
   // The roof is that of the fastest products in the profile; peaks of others are lines below it.
   const peaks = Object.entries(profile.product_gflops).filter(([name]) => profile.kernels.some(kernel => kernel.products === name));
+  if (!points.length || !peaks.length) {
+    place.append(element("p", {className: "faint"}, "No kernel does arithmetic whose operations are known, so that there is nothing to plot."));
+    return {choose: () => {}};
+  }
   const peak = d3.max(peaks, ([, gflops]) => gflops),
     slowest = d3.min(profile.memory, level => level.gb_per_s);
   const xs = [...points.map(point => point.x), peak / slowest];

@@ -101,6 +101,5 @@ function withTips(marks, lines) {
 
 // Cuts a text of SVG to the width in pixels, for letters of usual width.
 function cutText(text, width) {
-  const letters = Math.floor(width / 6.4);
-  return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
+  return shortened(text, Math.floor(width / 6.4));
 }

@@ -37,6 +37,12 @@
   }
   data.functions.forEach(({nodes}) => nodes.forEach(prepare));
 
+  // The address links to what is chosen.
+  function noteChoice(number) {
+    const link = new URLSearchParams(data.functions.length > 1 ? {function: current.name} : {});
+    if (number !== null) link.set("node", number);
+    history.replaceState(null, "", `#${link}`);
+  }
   let current = data.functions[0] || {name: "", nodes: []},
     graph = null;
   const canvas = new GraphCanvas(stage, choose);
@@ -62,6 +68,7 @@
 
   function choose(number) {
     canvas.selected = number;
+    noteChoice(number);
     if (number === null) {
       details.hide();
       canvas.draw();
@@ -116,17 +123,24 @@
   for (const note of data.notes)
     header.append(element("div", {className: "faint", style: "flex-basis: 100%"}, `Note: ${note}.`));
 
-  show(current);
-  if (settings.get("search")) {
-    outline.input.value = settings.get("search");
-    outline.search();
+  // Shows what the address says.
+  function follow(settings) {
+    if (settings.get("search")) {
+      outline.input.value = settings.get("search");
+      outline.search();
+    }
+    details.tab = settings.get("tab");
+    const wanted = settings.has("node")
+      ? Number(settings.get("node"))
+      : current.nodes.findIndex(node => node.name === settings.get("kernel"));
+    if (wanted >= 0 && wanted < current.nodes.length) choose(wanted);
+    else if (settings.has("node") || settings.has("kernel"))
+      status.textContent = `no kernel '${settings.get("kernel") || settings.get("node")}' is here`;
+    if (settings.get("zoom") === "all") canvas.all();
   }
-  details.tab = settings.get("tab");
-  const wanted = settings.has("node")
-    ? Number(settings.get("node"))
-    : current.nodes.findIndex(node => node.name === settings.get("kernel"));
-  if (wanted >= 0 && wanted < current.nodes.length) choose(wanted);
-  if (settings.get("zoom") === "all") canvas.all();
+  show(current);
+  follow(settings);
+  addEventListener("hashchange", () => follow(addressSettings()));
   requestAnimationFrame(() => {
     document.body.dataset.ready = Math.round(performance.now() - started);
   });
