@@ -86,7 +86,7 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   progress_line().end();
   const vm::Function& function = loaded.program.function(settings.function);
   Measured measured{Session(loaded.program, {.pool = pool, .memory_limit = options.memory_limit}), function.name};
-  std::vector<vm::Value> inputs = options.inputs.make(function.inputs, settings.dims);
+  std::vector<vm::Value> inputs = options.inputs.make(function.inputs, fixed_dims_of(loaded.program, settings.dims));
   const double cold_ms = first_runs(options.timing, [&] { return measured.run(inputs); });
   Version version{std::move(measured), compiled ? compiled->kernels() : codegen::KernelMap()};
   return {settings, std::move(version), std::move(inputs), compile_s, cold_ms, loaded.was_cached};

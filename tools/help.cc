@@ -1,5 +1,6 @@
 #include "tools/help.h"
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -118,6 +119,15 @@ static std::string usage_error(const CLI::App& app, const CLI::ParseError& error
   }
   return fmt::format("error: {} does not take '{}' as well\n  note: {} --help shows what it takes\n",
                      full_name(command), extras.front(), full_name(command));
+}
+
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc; i-- > 1;) {
+    std::string& argument = arguments.emplace_back(argv[i]);
+    if (argument.starts_with('[') && argument.ends_with(']') && access(argv[i], F_OK) != 0) argument += ' ';
+  }
+  return arguments;
 }
 
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/diagnostic.h"
 
@@ -16,6 +17,9 @@ namespace relaxc::tools {
 // added later have it, too.
 void lay_out_help(CLI::App& app);
 void add_help(CLI::App& app);
+// Returns the arguments as App::parse takes them, the last one first. CLI11 splits a list in brackets, which is one
+// value here; a space behind it prevents that.
+std::vector<std::string> arguments_of(int argc, char** argv);
 // Prints what --help, --version or wrong usage has to say, and returns the exit code.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error);
 

@@ -15,6 +15,7 @@
 #include "support/whole_number.h"
 #include "tools/console.h"
 #include "tools/npz.h"
+#include "vm/artifact_notes.h"
 #include "vm/npy.h"
 
 namespace relaxc::tools {
@@ -214,11 +215,23 @@ static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
          std::ranges::any_of(info.fields, [&](const vm::ValueInfo& field) { return has_dim(field, name); });
 }
 
-// Reports a name of --dim that no input has. Those of `fixed` are numbers there.
+std::map<std::string, int64_t> fixed_dims_of(const Program& program, std::map<std::string, int64_t> dims) {
+  const std::string* noted = find_value(program.executable().metadata, std::string(vm::kMadeKey) + "dims");
+  if (noted)
+    dims.merge(parse_dims(map_each(parts_of(*noted, ','), [](std::string_view part) {
+      return std::string(part.substr(part.find_first_not_of(' ')));
+    })));
+  return dims;
+}
+
+// Reports a name of --dim that no input has. Those of `fixed` are numbers there, and have this size only.
 static void check_names(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs,
                         const std::map<std::string, int64_t>& fixed) {
   for (const auto& [name, value] : dims) {
-    if (fixed.contains(name)) continue;
+    if (const int64_t* size = find_value(fixed, name)) {
+      if (*size != value) fail_usage({}, "--dim {}={}: the program is compiled for {}={}", name, value, name, *size);
+      continue;
+    }
     if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
       continue;
     fail_usage({}, "no input has a dim '{}'; the inputs are {}", name,

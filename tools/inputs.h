@@ -97,4 +97,7 @@ struct InputOptions {
              const std::map<std::string, int64_t>& fixed = {}) const;
 };
 
+// Returns the sizes for which an artifact was compiled, besides these.
+std::map<std::string, int64_t> fixed_dims_of(const Program& program, std::map<std::string, int64_t> dims = {});
+
 }  // namespace relaxc::tools

@@ -145,7 +145,7 @@ int run(int argc, char** argv) {
   }
   const ProgressScope progress;
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(argc, argv));
     if (print_version) {
       print_text(version_report() + "\n");
     } else if (print_target) {

@@ -39,7 +39,7 @@ int run(const RunnerOptions& options) {
   const Program program = Program::load(options.artifact);
   const vm::Function& function = program.function(options.function);
   Session session(program, {.threads = options.threads, .memory_limit = options.memory_limit});
-  const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  const std::vector<vm::Value> inputs = options.inputs.make(function.inputs, fixed_dims_of(program));
   vm::TableProfiler profiler;
   std::optional<RunProgress> progress(std::in_place, program, function, "kernels run",
                                       options.profile ? &profiler : nullptr);
@@ -70,7 +70,7 @@ int bench(const RunnerOptions& options) {
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   Measured measured{Session(program, {.pool = pool, .memory_limit = options.memory_limit}), function.name};
   std::optional<Measured> other;
-  const std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  const std::vector<vm::Value> inputs = options.inputs.make(function.inputs, fixed_dims_of(program));
   auto time_run = [&] { return measured.run(inputs); };
   const double cold_ms = first_runs(options.timing, time_run);
   if (!options.other.path.empty()) {
@@ -186,7 +186,7 @@ int run_command(int argc, char** argv) {
   }
   const ProgressScope progress;
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(argc, argv));
     if (print_version) print_text("relaxc-run " + version_text() + "\n");
     if (!print_version && app.get_subcommands().empty()) throw CLI::RequiredError("a subcommand");
   } catch (const CLI::ParseError& error) {

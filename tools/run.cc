@@ -48,11 +48,11 @@ CompileSettings settings_of(const RunOptions& options) {
   return settings;
 }
 
-std::vector<vm::Value> inputs_of(const RunOptions& options, const CompileSettings& settings,
+std::vector<vm::Value> inputs_of(const RunOptions& options, const std::map<std::string, int64_t>& fixed_dims,
                                  const std::vector<vm::ValueInfo>& of) {
-  if (options.test_data.empty()) return options.inputs.make(of, settings.dims);
+  if (options.test_data.empty()) return options.inputs.make(of, fixed_dims);
   std::vector<vm::Value> inputs = read_inputs(options.test_data, of);
-  options.inputs.check(of, inputs, settings.dims);
+  options.inputs.check(of, inputs, fixed_dims);
   return inputs;
 }
 
@@ -65,7 +65,7 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   progress_line().end();
   Session session(program, {.threads = options.threads, .memory_limit = options.memory_limit});
   const vm::Function& function = program.function(settings.function);
-  const std::vector<vm::Value> inputs = inputs_of(options, settings, function.inputs);
+  const std::vector<vm::Value> inputs = inputs_of(options, fixed_dims_of(program, settings.dims), function.inputs);
   vm::TableProfiler profiler;
   print_detail("the run computes from {:.0f} ms after the start of the command\n", ms_since_start());
   const char* pieces = options.interpret ? "kernels run in the interpreter" : "kernels run";
@@ -119,7 +119,7 @@ int run(const RunOptions& stated) {
   const CompileSettings settings = settings_of(options);
   if (options.accuracy)
     report_accuracy(options.model, options.compiler, options.threads, [&](const auto& inputs) {
-      return std::vector<CalibrationSample>{inputs_of(options, settings, inputs)};
+      return std::vector<CalibrationSample>{inputs_of(options, settings.dims, inputs)};
     });
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);

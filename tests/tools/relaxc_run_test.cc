@@ -38,6 +38,17 @@ struct Compiled {
 
 }  // namespace
 
+TEST_CASE("--dim of a run may repeat that of the compilation", "[tools]") {
+  const test::Folder folder("fixed_dims");
+  const std::string module = folder.write("module.py", kSoftmaxModule), artifact = folder.at("fixed.so");
+  REQUIRE(run_relaxc({"compile", module, "--dim", "n=3", "-o", artifact}).exit_code == 0);
+  const std::vector<std::string> same = {"run", artifact, "--dim", "n=3"}, other = {"run", artifact, "--dim", "n=4"};
+  CHECK(run_relaxc(same).exit_code == 0);
+  CHECK(runner(same).exit_code == 0);
+  CHECK(contains(run_relaxc(other).err, "--dim n=4: the program is compiled for n=3"));
+  CHECK(contains(runner(other).err, "--dim n=4: the program is compiled for n=3"));
+}
+
 TEST_CASE("relaxc-run runs and describes artifacts as relaxc does", "[tools]") {
   const Compiled it;
   const std::vector<std::vector<std::string>> commands = {

@@ -270,6 +270,10 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
   CHECK(
       run_has(run_command({"run", file, "--input", "t=([3000000000], _)"}).err, "3000000000 is not a value of int32"));
   CHECK(run_has(run_command({"run", file, "--dim", "k=2"}).err, "no input has a dim 'k'"));
+  const std::string nameless =
+      folder.write("one.py", "@R.function\ndef main(x: R.Tensor((\"n\", 2), \"float32\")):\n    return R.add(x, x)\n");
+  CHECK(run_has(run_command({"run", nameless, "--input", "[[1, 2], [3, 4]]"}).out, "[2, 4, 6, 8]"));
+  CHECK(run_has(run_command({"run", nameless, "--input", "[[1, 2]]"}).out, "[2, 4]"));
   CHECK(run_has(run_command({"run", file, "--function", "hidden", "--input", "x=[1, 2]"}).out, "[2, 4]"));
   CHECK(run_has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
 }
