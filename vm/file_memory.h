@@ -7,7 +7,8 @@ namespace relaxc::vm {
 
 // A process that reads a page beyond the end of a truncated file is killed (SIGBUS), and bytes that change while a
 // program runs make its results worthless. So files in use are replaced by rename, as OutputFile does.
-// check_unchanged() finds most violations before they do harm (runs call it once in a tick of the clock), but not a change while the pages are being read.
+// check_unchanged() finds most violations before they do harm (runs call it once in a tick of the clock), but not a
+// change while the pages are being read.
 class MappedFile {
  public:
   // Throws RuntimeError "cannot open 'x': no such file or directory". Only regular files can be opened.
