@@ -21,6 +21,8 @@ struct Signature {
 constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again",
                             true};
 
+constexpr FileContent kImage{ContentKind::kForeign, "an image", "give it to a model as an input"};
+
 constexpr std::string_view kElf =
     "\x7f"
     "ELF";
@@ -45,6 +47,11 @@ constexpr Signature kSignatures[] = {
     {0, "<!DOCTYPE", kPage},
     {0, "<!doctype", kPage},
     {0, "<html", kPage},
+    {0, "\x89PNG", kImage},
+    {0, "\xff\xd8\xff", kImage},
+    {4,
+     "ORTM",
+     {ContentKind::kForeign, "ONNX Runtime's own form of a model (.ort)", "give the .onnx file it was made from"}},
     {0, "\x93NUMPY", {ContentKind::kArray, "an array of NumPy (.npy)", "give it to a model as an input"}},
     {0,
      kElf,

@@ -173,7 +173,9 @@ TEST_CASE("files of other formats are named with what to do", "[frontend]") {
                             {"a model"sv, "text; the name of a module as text ends in .py"},
                             {"\x93NUMPY\x01\x00"sv, "an array of NumPy"},
                             {"\x10\x00\x00\x00\x00\x00\x00\x00{\"w\":{\"dtype\""sv, "weights without their graph"},
-                            {"GGUF\x03\x00\x00\x00"sv, "a GGUF file"}}) {
+                            {"GGUF\x03\x00\x00\x00"sv, "a GGUF file"},
+                            {"\x89PNG\r\n\x1a\n"sv, "an image"},
+                            {"\x18\x00\x00\x00ORTM"sv, "ONNX Runtime's own form of a model"}}) {
     INFO(what);
     CHECK(error_of(text).find("not an ONNX model: it is ") != std::string::npos);
     CHECK(error_of(text).find(what) != std::string::npos);

@@ -51,6 +51,7 @@ struct Cut {
   bool in_inner_loop = false;      // the condition is in a loop inside
   std::optional<VarRef> row = {};  // the only inner loop variable in the slack, if its coefficient is -1
   bool needs_run = false;          // whether its ends may be undefined where the loop does not run
+  bool is_of_choice = false;       // of one of several choices between two values, as the parts of a concatenation are
 
   // Returns whether the condition is var * tile + inner < n with inner in [0, tile): only the last tile is partial.
   bool is_tail() const { return unit == 1 && scale < -1 && width == -scale - 1; }
@@ -82,6 +83,7 @@ class CutFinder {
     if (const Bind* bind = node.as<Bind>()) unknown_.insert(bind->var.get());
     if (const Let* let = node.as<Let>()) unknown_.insert(let->var.get());
     const std::optional<Expr> condition = condition_of(node);
+    const Temporarily is_choice(is_choice_, is_choice_ || chooses_often(node));
     for (const Expr& conjunct : conjuncts(condition)) look(conjunct);
     bool in_condition = true;  // the first operand of a branch; that of a call is its callee
     visit_children(node, [&](const NodeRef& child, Slot) {
@@ -91,6 +93,13 @@ class CutFinder {
       Temporarily guards(guards_, guards_ + is_side);
       visit(child);
     });
+  }
+
+  // Returns whether the node chooses between two values, one of which is such a choice again.
+  static bool chooses_often(const NodeRef& node) {
+    if (!node.is<Call>()) return false;
+    const Call* choice = as_call(cast_handle<Expr>(node), ops::kIfThenElse);
+    return choice && (as_call(choice->args[1], ops::kIfThenElse) || as_call(choice->args[2], ops::kIfThenElse));
   }
 
   void look(const Expr& condition) {
@@ -127,6 +136,7 @@ class CutFinder {
     int64_t width = as_int(facts_.simplify(best - rest)).value_or(-1);
     Cut cut{condition, *scale, *value, best, best, width, unit, digit, loop_.min, loop_.min + loop_.extent};
     cut.in_inner_loop = !running_.empty();
+    cut.is_of_choice = is_choice_;
     cut.row = only_row(*value);
     if (*scale > 0) {
       cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale) * unit);
@@ -168,7 +178,8 @@ class CutFinder {
 
   const For& loop_;
   Analyzer facts_;
-  int guards_ = 0;  // branches, and loops that may not run, between the loop and the visited node
+  int guards_ = 0;          // branches, and loops that may not run, between the loop and the visited node
+  bool is_choice_ = false;  // the visited node is in one of several choices
   RunningVars running_;
   std::unordered_set<const NodeHeader*> unknown_;
   std::vector<Cut> cuts_;
@@ -316,6 +327,19 @@ class Partitioner {
   static bool is_constant_or(const Expr& before, const Expr& e) {
     return as_int(e).has_value() || structural_equal(before, e);
   }
+  // Returns the one of many choices that cuts the loop most evenly, so that the parts are cut in turn: their number is
+  // the logarithm of that of the choices. Null without a constant one.
+  static const Cut* middle_choice(const For& loop, const std::vector<Cut>& cuts) {
+    const int64_t twice_middle = 2 * as_int(loop.min).value_or(0) + as_int(loop.extent).value_or(0);
+    const Cut* best = nullptr;
+    auto distance = [&](const Cut& cut) {
+      return std::abs(2 * as_int(cut.scale > 0 ? cut.first : cut.end).value_or(INT32_MAX) - twice_middle);
+    };
+    for (const Cut& cut : cuts) {
+      if (cut.is_of_choice && (!best || distance(cut) < distance(*best))) best = &cut;
+    }
+    return best;
+  }
   // Returns the range in which the conditions of all cuts hold. Cuts that would leave less than half of a constant
   // range, or nothing of a short one, are dropped.
   Part choose(const For& loop, std::vector<Cut>& cuts) const {
@@ -324,6 +348,7 @@ class Partitioner {
     auto first = as_int(loop.min), count = as_int(loop.extent);
     std::vector<Cut> kept;
     int symbolic = 0;
+    const Cut* middle = middle_choice(loop, cuts);
     for (Cut& cut : cuts) {
       bool known = as_int(cut.scale > 0 ? cut.first : cut.end).has_value();
       if (loop.kind == ForKind::kParallel && !cut.in_inner_loop) continue;
@@ -335,6 +360,7 @@ class Partitioner {
       const bool nests = moves && !(is_constant_or(interior.first, narrower.first) &&
                                     is_constant_or(interior.end, narrower.end) && known);
       if (nests && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
+      if (cut.is_of_choice && moves && &cut != middle) continue;
       // Iterations after the last one in which the condition holds anywhere do not count.
       auto last = as_int(cut.best);
       int64_t live = last && cut.scale < 0 ? (*last / -cut.scale + 1) * cut.unit : INT64_MAX;
