@@ -62,7 +62,9 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   CHECK(fs::exists(prefix + "/bin/relaxc"));
   for (const char* name : {"relaxc.h", "relaxc.hpp", "runtime.h", "schedule.h", "pass.h", "kernel_abi.h"})
     CHECK(fs::exists(prefix + "/include/relaxc/" + name));
-  for (const char* name : {"doc/relaxc/LICENSE", "doc/relaxc/docs/README.md", "doc/relaxc/examples/digits/digits.onnx",
+  for (const char* name : {"doc/relaxc/LICENSE", "doc/relaxc/copyright", "doc/relaxc/docs/README.md",
+                           "doc/relaxc/ARCHITECTURE.md", "doc/relaxc/bench/models/README.md",
+                           "doc/relaxc/runtime/CMakeLists.txt", "doc/relaxc/examples/digits/digits.onnx",
                            "man/man1/relaxc-run.1", "bash-completion/completions/relaxc", "zsh/site-functions/_relaxc"})
     CHECK(fs::exists(prefix + "/share/" + name));
   // Commands of the documents find the files that they name.
@@ -267,6 +269,15 @@ TEST_CASE("the runtime is built without the compiler and what that needs", "[emb
   CHECK(contains(targets, "relaxc-run"));
   CHECK(contains(targets, "relaxc_c: phony"));
   CHECK_FALSE(contains(targets, "relaxc_compiler"));
+  // Without the headers that it needs it says which packages of Debian have them.
+  fs::remove_all(project);
+  for (const char* header : {"FMT_HEADERS", "XXHASH_HEADERS", "CLI11_HEADERS"}) {
+    std::vector<std::string> without = configure;
+    without.push_back(fmt::format("-D{}=", header));
+    INFO(header);
+    CHECK(contains(test::run_program(without, 60).err, "libcli11-dev"));  // CMake wraps lines
+    fs::remove_all(project);
+  }
 }
 
 // A host has its own ONNX, protobuf and LLVM in the process, before relaxc's are opened.
