@@ -18,27 +18,45 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Makes a folder in which the paths of the tree hold: the build's, the examples', and the headers that C kernels see.
+const fs::path kDocuments = fs::path(RELAXC_BINARY_DIR) / "documents";
+
+// Installs relaxc below the build folder, once.
+const fs::path& installed() {
+  static const fs::path kPrefix = [] {
+    fs::path prefix = kDocuments / "installed";
+    fs::remove_all(prefix);
+    REQUIRE(test::run_program({RELAXC_CMAKE, "--install", RELAXC_BINARY_DIR, "--prefix", prefix}, 60).exit_code == 0);
+    return prefix;
+  }();
+  return kPrefix;
+}
+
+// What a shell does first where relaxc is installed to a prefix: the file of docs/getting-started.md.
+std::string variables_of_prefix() {
+  for (const test::DocumentStep& step :
+       test::steps_of(test::read_document(RELAXC_SOURCE_DIR "/docs/getting-started.md")).steps)
+    if (step.file == "relaxc.sh") return step.text;
+  FAIL("docs/getting-started.md has no file relaxc.sh");
+  return "";
+}
+
+// Makes a folder as that of a reader who has relaxc installed and nothing else: with the files that are installed for
+// it.
 fs::path folder_for(const std::string& document) {
-  fs::path folder = fs::path(RELAXC_BINARY_DIR) / "documents" / document;
+  fs::path folder = kDocuments / document;
   fs::remove_all(folder);
   fs::create_directories(folder);
-  for (const char* name : {"api", "cmake", "examples", "support", "tests", "tools", "vm", "CMakeLists.txt"})
-    fs::create_symlink(fs::path(RELAXC_SOURCE_DIR) / name, folder / name);
-  fs::create_directory_symlink(RELAXC_BINARY_DIR, folder / "build");
-  test::Outcome headers = test::run_program(
-      {RELAXC_CMAKE, "-DSOURCE_DIR=" RELAXC_SOURCE_DIR, "-DDESTINATION=" + (folder / "include").string(), "-P",
-       RELAXC_SOURCE_DIR "/cmake/install_headers.cmake"},
-      60);
-  REQUIRE(headers.exit_code == 0);
+  for (const char* name : {"examples", "runtime", "tests"})
+    fs::copy(installed() / "share/doc/relaxc" / name, folder / name, fs::copy_options::recursive);
   return folder;
 }
 
 // Returns whether the command needs what is optional: a library in the build, or NumPy beside it.
 bool needs_what_is_missing(const std::string& command) {
-  if (test::contains(command, "PYTHONPATH=api/python")) return !test::why_no_python_package().empty();
+  if (test::contains(command, test::kPython)) return !test::why_no_python_package().empty();
   if (test::contains(command, ".png")) return !fs::exists(RELAXC_BINARY_DIR "/librelaxc_images.so");
-  if (test::contains(command, "build/examples/serve/")) return !fs::exists(RELAXC_BINARY_DIR "/examples/serve/serve");
+  if (test::contains(command, "serve/serve") || test::contains(command, "examples/serve "))
+    return !fs::exists(RELAXC_BINARY_DIR "/examples/serve/serve");
 #ifdef RELAXC_ONEDNN_PLUGIN
   constexpr bool kHasOneDnn = true;
 #else
@@ -47,19 +65,36 @@ bool needs_what_is_missing(const std::string& command) {
   return !kHasOneDnn && test::contains(command, "onednn");
 }
 
+bool runs_here(test::Runs runs) {
+  if (runs == test::Runs::kSlow) return std::getenv("CI") || std::getenv("RELAXC_SLOW_DOCUMENTS");
+  return runs == test::Runs::kAlways;
+}
+
+// Returns the command as a shell of the reader runs it. What documents build is compiled once for all of them.
+std::string in_shell(const fs::path& folder, const std::string& command) {
+  static const std::string kPrelude =
+      fmt::format("prefix='{}'\n{}\nexport CMAKE_GENERATOR=Ninja CXXFLAGS='" RELAXC_CXX_FLAGS
+                  "' CFLAGS='" RELAXC_CXX_FLAGS "'\nalias cc='cc " RELAXC_CXX_FLAGS "' c++='c++ " RELAXC_CXX_FLAGS
+                  "'\n"
+                  "if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR='{}' "
+                  "CCACHE_NOHASHDIR=1; fi\n",
+                  installed().string(), variables_of_prefix(), kDocuments.string());
+  return fmt::format("{}cd '{}' && {{ {}\n}} 2>&1", kPrelude, folder.string(), command);
+}
+
 void run_steps(const std::string& document, const std::vector<test::DocumentStep>& steps) {
-  fs::path folder = folder_for(document), tools = fs::path(RELAXC_TOOL).parent_path();
+  constexpr int kLongestSeconds = 300, kLongestSlowSeconds = 1200;
+  const fs::path folder = folder_for(document);
   for (const test::DocumentStep& step : steps) {
     if (!step.file.empty()) {
       fs::create_directories((folder / step.file).parent_path());
       std::ofstream(folder / step.file) << step.text;
       continue;
     }
-    if (step.is_slow && !std::getenv("RELAXC_SLOW_DOCUMENTS")) continue;
+    if (!runs_here(step.runs)) continue;
     if (needs_what_is_missing(step.text)) continue;
-    std::string command =
-        fmt::format("cd '{}' && PATH='{}':$PATH && {{ {}\n}} 2>&1", folder.string(), tools.string(), step.text);
-    test::Outcome outcome = test::run_program({"/bin/sh", "-c", command}, 300);
+    test::Outcome outcome = test::run_program({"/bin/sh", "-c", in_shell(folder, step.text)},
+                                              step.runs == test::Runs::kSlow ? kLongestSlowSeconds : kLongestSeconds);
     INFO(document << ", line " << step.line << ": " << step.text << "\n"
                   << outcome.how_it_ended() << "\n"
                   << outcome.out);
@@ -79,9 +114,13 @@ TEST_CASE("the commands that documents show run, and print what they say", "[doc
     test::DocumentSteps found = test::steps_of(test::read_document(path));
     std::string name = fs::relative(path, RELAXC_SOURCE_DIR).string();
     for (const std::string& problem : found.problems) FAIL_CHECK(name << ", " << problem);
-    for (const auto& [mark, blocks] : {std::pair("slow", &found.slow), std::pair("not run", &found.not_run)})
-      for (const test::MarkedBlock& block : *blocks)
-        not_run += fmt::format("  {}, line {}: {}: {}\n", name, block.line, mark, block.reason);
+    for (const test::MarkedBlock& block : found.marked) {
+      const char* where = block.runs == test::Runs::kSlow        ? "runs in CI"
+                          : block.runs == test::Runs::kInPackage ? "runs in ./dev package try"
+                                                                 : "not run";
+      if (!runs_here(block.runs))
+        not_run += fmt::format("  {}, line {}: {}: {}\n", name, block.line, where, block.reason);
+    }
     if (found.steps.empty()) continue;
     commands += found.steps.size();
     run_steps(name, found.steps);
@@ -99,12 +138,38 @@ TEST_CASE("commands in documents for users stand in blocks that are run, or say 
     if (!is_for_users) continue;
     for (const std::string& command : test::other_commands(test::read_document(path)))
       FAIL_CHECK(name << ", " << command << ": put it into a block that begins with ```sh (tests/documents.h)");
+    for (const std::string& line : test::blocks_without_language(test::read_document(path)))
+      FAIL_CHECK(name << ", " << line << ": expected a block with its language, or ```text (tests/documents.h)");
   }
+}
+
+// Those that no command uses have at least no error of syntax.
+TEST_CASE("what documents show as Python parses as Python", "[docs_run]") {
+  if (!fs::exists(test::kPython)) return test::skip("python3 is not installed");
+  const fs::path folder = kDocuments / "python_blocks";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  std::vector<std::string> command = {test::kPython, "-c",
+                                      "import ast, sys, textwrap\n"
+                                      "for path in sys.argv[1:]:\n"
+                                      "    ast.parse(textwrap.dedent(open(path).read()), path)\n"};
+  for (const fs::path& path : test::documents()) {
+    std::string name = test::with_matches_replaced(fs::relative(path, RELAXC_SOURCE_DIR).string(), "/", "_");
+    for (const test::PythonBlock& block : test::python_blocks(test::read_document(path))) {
+      command.push_back((folder / fmt::format("{}_line_{}.py", name, block.line)).string());
+      std::ofstream(command.back()) << block.text;
+    }
+  }
+  CHECK(command.size() > 60);
+  test::Outcome outcome = test::run_program(command, 60);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
 }
 
 TEST_CASE("examples of documents are read: files, commands, outputs, exit codes", "[docs_run]") {
   test::DocumentSteps found = test::steps_of(
-      "```python\n# a.py\nx = 1\n```\n```\na picture\n```\n```sh\n$ cat a.py \\\n    -\n# a.py\n...\n$ false  # exit "
+      "```python\n# a.py\nx = 1\n```\n```text\na picture\n```\n```sh\n$ cat a.py \\\n    -\n# a.py\n...\n$ false  # "
+      "exit "
       "code 1\n```\n");
   CHECK(found.problems.empty());
   REQUIRE(found.steps.size() == 3);
@@ -117,20 +182,26 @@ TEST_CASE("examples of documents are read: files, commands, outputs, exit codes"
   CHECK_FALSE(found.steps[2].shown);
   CHECK(test::steps_of("```sh\n$ true\n```\n```python\nx = 1\n```\n```python\n# b.py\n```\n").problems.size() == 2);
   CHECK(test::steps_of("```sh\ntrue\n```\n").problems.size() == 1);
+  CHECK(test::steps_of("```sh\n$ true\n```\n```\na picture\n```\n").problems.size() == 1);
+  CHECK(test::blocks_without_language("```text\na\n```\n\n```\nb\n```\n") == std::vector<std::string>{"line 5"});
+  CHECK(test::python_blocks("```python graph\nx = 1\n```\n```pythonic\ny\n```\n").size() == 1);
   CHECK(test::steps_of("```python\nx = 1\n```\n").problems.empty());  // a document that runs nothing
 }
 
 TEST_CASE("commands that are slow or cannot run say why", "[docs_run]") {
   test::DocumentSteps found = test::steps_of(
-      "```sh not run: it needs root\n$ apt-get install a.deb\n```\n```sh slow: it takes minutes\n$ make\n```\n");
+      "```sh not run: it needs hardware\n$ relaxc run --target gpu\n```\n```sh slow: it takes minutes\n$ make\n```\n"
+      "```sh package: it needs root\n$ apt-get install a.deb\n```\n");
   CHECK(found.problems.empty());
-  REQUIRE(found.not_run.size() == 1);
-  CHECK(found.not_run[0].reason == "it needs root");
-  CHECK(found.not_run[0].text == "$ apt-get install a.deb\n");
-  CHECK(found.slow.size() == 1);
-  REQUIRE(found.steps.size() == 1);
-  CHECK(found.steps[0].is_slow);
-  for (const char* kind : {"sh not run:", "sh slow", "sh later: it takes minutes"})
+  REQUIRE(found.marked.size() == 3);
+  CHECK(found.marked[0].runs == test::Runs::kNever);
+  CHECK(found.marked[0].reason == "it needs hardware");
+  CHECK(found.marked[0].text == "$ relaxc run --target gpu\n");
+  REQUIRE(found.steps.size() == 2);
+  CHECK(found.steps[0].runs == test::Runs::kSlow);
+  CHECK(found.steps[1].runs == test::Runs::kInPackage);
+  CHECK(found.steps[1].text == "apt-get install a.deb");
+  for (const char* kind : {"sh not run:", "sh slow", "sh package: no", "sh later: it takes minutes"})
     CHECK(test::steps_of(fmt::format("```{}\n$ true\n```\n", kind)).problems.size() == 1);
   CHECK(test::other_commands("    relaxc run a.onnx\n").size() == 1);
   CHECK(test::other_commands("```\nPYTHONPATH=a python3 b.py\n```\n    cmake --install build\n").size() == 2);

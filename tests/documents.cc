@@ -91,25 +91,28 @@ std::optional<std::string> behind_mark(const CodeBlock& block, const std::string
 
 void add_commands(const CodeBlock& block, DocumentSteps& to) {
   constexpr size_t kShortestReason = 10;
-  const auto slow = behind_mark(block, "sh slow: "), not_run = behind_mark(block, "sh not run: ");
-  const bool is_marked_right = block.kind == "sh" || slow.value_or(not_run.value_or("")).size() >= kShortestReason;
+  Runs runs = Runs::kAlways;
+  std::string reason;
+  for (const auto& [mark, when] : {std::pair("sh slow: ", Runs::kSlow), std::pair("sh package: ", Runs::kInPackage),
+                                   std::pair("sh not run: ", Runs::kNever)})
+    if (auto text = behind_mark(block, mark)) runs = when, reason = *text;
+  const bool is_marked_right = block.kind == "sh" || reason.size() >= kShortestReason;
   if (!is_marked_right) {
     to.problems.push_back(fmt::format(
-        "line {}: expected ```sh, ```sh slow: REASON or ```sh not run: REASON, found ```{}", block.line, block.kind));
+        "line {}: expected ```sh, or ```sh slow:, ```sh package: or ```sh not run: with a reason, found ```{}",
+        block.line, block.kind));
     return;
   }
-  if (not_run) {
-    to.not_run.push_back({.line = block.line, .reason = *not_run, .text = text_of(block)});
-    return;
-  }
-  if (slow) to.slow.push_back({.line = block.line, .reason = *slow, .text = text_of(block)});
+  if (runs != Runs::kAlways)
+    to.marked.push_back({.line = block.line, .runs = runs, .reason = reason, .text = text_of(block)});
+  if (runs == Runs::kNever) return;
   bool continues = false;
   for (size_t i = 0; i < block.lines.size(); ++i) {
     std::string line = block.lines[i];
     bool begins = line.starts_with("$ ");
     if (!begins && i == 0) to.problems.push_back(fmt::format("line {}: expected a command, $ ...", block.line));
     if (!begins && i == 0) return;
-    DocumentStep step{.line = block.line + i, .is_slow = slow.has_value()};
+    DocumentStep step{.line = block.line + i, .runs = runs};
     if (begins) to.steps.push_back(step);
     DocumentStep& command = to.steps.back();
     if (!begins && !continues) {
@@ -151,7 +154,7 @@ DocumentSteps steps_of(const std::string& document) {
         result.messages.push_back({block.line + i, *source, block.lines[i]});
     } else if (has_commands(block)) {
       add_commands(block, result);
-    } else if (!block.kind.empty() && !contains(block.kind, " ") && file.empty()) {
+    } else if (block.kind != "text" && !contains(block.kind, " ") && file.empty()) {
       result.problems.push_back(
           fmt::format("line {}: the block neither runs commands (```sh) nor names its file in a comment, nor is an "
                       "excerpt (```{} excerpt)",
@@ -164,16 +167,30 @@ DocumentSteps steps_of(const std::string& document) {
     auto names_it = [&](const DocumentStep& other) { return other.file.empty() && contains(other.text, step.file); };
     auto would_name_it = [&](const MarkedBlock& block) { return contains(block.text, step.file); };
     if (!step.file.empty() && std::ranges::none_of(result.steps, names_it) &&
-        std::ranges::none_of(result.not_run, would_name_it))
+        std::ranges::none_of(result.marked, would_name_it))
       result.problems.push_back(fmt::format("line {}: no command names the file {}", step.line, step.file));
   }
+  return result;
+}
+
+std::vector<std::string> blocks_without_language(const std::string& document) {
+  std::vector<std::string> result;
+  for (const CodeBlock& block : blocks_of(document))
+    if (block.kind.empty()) result.push_back(fmt::format("line {}", block.line - 1));
+  return result;
+}
+
+std::vector<PythonBlock> python_blocks(const std::string& document) {
+  std::vector<PythonBlock> result;
+  for (const CodeBlock& block : blocks_of(document))
+    if (block.kind == "python" || block.kind.starts_with("python ")) result.push_back({block.line, text_of(block)});
   return result;
 }
 
 std::vector<std::string> other_commands(const std::string& document) {
   static const std::string kCommand =
       " *(?:[A-Z_]+=\\S+ +)*(?:\\$ |\\S*\\./dev |(?:\\./build/)?relaxc(?:-run)? (?:-|[a-z])|cmake -|cc |c\\+\\+ "
-      "|apt-get |pip |export |"
+      "|apt-get |pip |"
       "(?:/usr/bin/)?python3 ).*";
   std::vector<std::string> result;
   std::istringstream in(document);
@@ -183,7 +200,7 @@ std::vector<std::string> other_commands(const std::string& document) {
     ++number;
     if (line.starts_with("```")) {
       kind = kind ? std::nullopt : std::optional(line.substr(3));
-    } else if (kind ? kind->empty() : line.starts_with("    ")) {
+    } else if (kind ? kind->empty() || *kind == "text" : line.starts_with("    ")) {
       if (!whole_match(line, kCommand).empty()) result.push_back(fmt::format("line {}: {}", number, line));
     }
   }

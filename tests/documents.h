@@ -13,6 +13,9 @@ bool is_hidden_or_built(const std::filesystem::path& path);
 std::vector<std::filesystem::path> documents();
 std::string read_document(const std::filesystem::path& path);
 
+// Where a command runs.
+enum class Runs { kAlways, kSlow, kInPackage, kNever };
+
 // A file that a document gives, or a command that it runs.
 struct DocumentStep {
   size_t line = 0;                        // in the document
@@ -20,7 +23,7 @@ struct DocumentStep {
   std::string text = {};                  // the file's contents, or the command
   std::optional<std::string> shown = {};  // what the command prints, where the document says so
   int exit_code = 0;
-  bool is_slow = false;  // runs only when somebody asks for it
+  Runs runs = Runs::kAlways;
 };
 
 // A message of the program that no command of a document produces, and the source that holds it.
@@ -29,9 +32,10 @@ struct QuotedMessage {
   std::string file, text;
 };
 
-// A block of commands with the reason why they do not run.
+// A block of commands with the reason why they do not always run.
 struct MarkedBlock {
   size_t line = 0;
+  Runs runs;
   std::string reason, text;
 };
 
@@ -39,7 +43,7 @@ struct MarkedBlock {
 struct DocumentSteps {
   std::vector<DocumentStep> steps;
   std::vector<QuotedMessage> messages;
-  std::vector<MarkedBlock> slow, not_run;  // the steps have the commands of slow ones
+  std::vector<MarkedBlock> marked;  // the steps have the commands of those that run somewhere
   std::vector<std::string> problems;
 };
 
@@ -56,17 +60,30 @@ struct DocumentSteps {
 //   ...                             any lines; within a line: any characters
 //   ```
 //
-//   ```sh slow: REASON              commands that take minutes: they run where RELAXC_SLOW_DOCUMENTS is set
-//   ```sh not run: REASON           commands that no test can run, such as those of root
+//   ```sh slow: REASON              commands that take minutes: they run where CI or RELAXC_SLOW_DOCUMENTS is set
+//   ```sh package: REASON           commands for an installed package: they run in a clean system (tests/package/)
+//   ```sh not run: REASON           commands that no test can run
 //   ```message vm/memory.cc         a part of a message, a line of the block, that stands in this source
-//   ```cpp excerpt                  a part of a file, which is not tried; other words are for other tests
+//   ```cpp excerpt                  a part of a file, which is not tried; of python, one that parses at least
+//   ```text                         a picture, or an output that no command repeats
+//   ```python graph                 other words are for other tests
 //
-// Every block with a language must then be one of these, and a command must name each file.
+// Every block must then be one of these, and a command must name each file.
 DocumentSteps steps_of(const std::string& document);
 
 // Returns the lines of a document, with their numbers, that have a command outside of such blocks: in a block by
-// indentation, or in a block without a language.
+// indentation, or in one of text.
 std::vector<std::string> other_commands(const std::string& document);
+
+// Returns the lines, with their numbers, at which blocks without a language begin.
+std::vector<std::string> blocks_without_language(const std::string& document);
+
+// A block of Python, whatever else its mark says.
+struct PythonBlock {
+  size_t line = 0;
+  std::string text;
+};
+std::vector<PythonBlock> python_blocks(const std::string& document);
 
 // Returns whether the output is as shown, without regard to blanks at the ends of lines.
 bool is_as_shown(const std::string& output, const std::string& shown);

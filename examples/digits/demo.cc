@@ -1,16 +1,15 @@
 // A user of relaxc's C++ API: compiles a model of digits once, classifies all held-out scans in batches of several
 // sizes, and draws some of them beside the answer. Usage: digits_demo FOLDER [MODEL]
 #include <fmt/format.h>
+#include <relaxc/npy.h>
 #include <unistd.h>
+#include <relaxc/relaxc.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
-
-#include "codegen/compile.h"
-#include "vm/npy.h"
 
 using relaxc::Tensor;
 
