@@ -55,6 +55,8 @@ struct Convolution : Stage {
   int constants = 0;           // vectors that it reads beside the sum and the operands
   bool copies_pixels = false;  // those that a window of one pixel reads with a stride, into dense memory
   bool is_one_row = false;     // where rows of pixels do not matter: all of them are one row, which lines divide
+
+  bool has_known_pixels() const { return extent(y) && extent(x); }
 };
 
 // Pixels as rows of so many, of which a tile may take several.
@@ -81,9 +83,8 @@ bool copies_strided_pixels(const Convolution& conv) {
 // Returns whether pixels are as good as one row: each reads one of the image, and all blocks take them one by one.
 bool is_one_row(const Convolution& conv, const Analyzer& facts) {
   auto takes_one_row = [&](const Ref<Block>& block) { return takes_as_one(*block, conv.y, facts); };
-  return conv.extent(conv.y) && conv.extent(conv.x) && conv.x == conv.y + 1 && is_pointwise(conv) && !conv.has_border &&
-         !conv.depthwise && (conv.copies_pixels || takes_one_row(conv.block)) &&
-         std::ranges::all_of(conv.epilogue, takes_one_row);
+  return conv.x == conv.y + 1 && is_pointwise(conv) && !conv.has_border && !conv.depthwise &&
+         (conv.copies_pixels || takes_one_row(conv.block)) && std::ranges::all_of(conv.epilogue, takes_one_row);
 }
 
 // Returns a program's convolution, whose filters are in blocks of a vector, or why there is none.
@@ -164,9 +165,10 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& co
   fuse_parallel(sch, Loops(loops.begin(), loops.begin() + 3));
 }
 
-// Makes rows of so many pixels of what is one row: quotients and remainders cancel in the places of elements.
+// Makes rows of so many pixels of what is one row, or only one where it has no line: quotients and remainders cancel in
+// the places of elements.
 void divide_into_lines(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue, const Convolution& conv,
-                       int64_t line) {
+                       std::optional<int64_t> line) {
   auto as_row = [&](const Exprs& at) {
     Exprs result = at;
     result[conv.y] = at[conv.y] * conv.block->iter_vars[conv.x].domain.extent + at[conv.x];
@@ -175,8 +177,8 @@ void divide_into_lines(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue
   };
   auto as_lines = [&](const Exprs& at) {
     Exprs result = at;
-    result[conv.y] = floor_div(at[conv.y], line);
-    result.insert(result.begin() + static_cast<long>(conv.x), floor_mod(at[conv.y], line));
+    result[conv.y] = line ? floor_div(at[conv.y], *line) : int_imm(0);
+    result.insert(result.begin() + static_cast<long>(conv.x), line ? floor_mod(at[conv.y], *line) : at[conv.y]);
     return result;
   };
   const size_t all_axes = conv.block->iter_vars.size(), axes_of_result = conv.lane + 1;
@@ -212,7 +214,8 @@ void move_into_tile(Schedule& sch, const BlockRV& reader, const Loops& around, b
 struct ConvolutionPlan {
   ConvolutionTile tile;
   Pixels pixels;
-  int64_t parts;  // of the channels
+  int64_t tiles_of_line;  // of one row of unknown length; 0: it is none
+  int64_t parts;          // of the channels
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
 
@@ -235,8 +238,6 @@ double cycles_of_image(const ConvolutionTile& tile, const Pixels& pixels, bool d
   return cost / static_cast<double>(tile.vectors * columns * rows);
 }
 
-bool has_known_pixels(const Convolution& conv) { return conv.extent(conv.y) && conv.extent(conv.x); }
-
 // Returns whether the padding becomes conditions, which lowering removes except in the first and last columns of the
 // window, or in tiles at the border of an image of unknown size. Wide windows have too many of these, but in such an
 // image a dilated one may reach beyond it everywhere, and tests beside the sums need registers. Of a picture, an image
@@ -246,7 +247,7 @@ bool pads_by_conditions(const Convolution& conv, const Target& target) {
   if (conv.group) return false;  // the instruction's description has none
   const auto columns = conv.extent(conv.window_x);
   const bool is_narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
-  if (has_known_pixels(conv)) return is_narrow;
+  if (conv.has_known_pixels()) return is_narrow;
   const Expr &x = conv.image->indices[conv.image_x], tap = conv.block->iter_vars[conv.window_x].var;
   const bool is_dilated = !is_int(simplify(stepped(x, tap) - x), 1);
   const bool is_tested = is_dilated || (is_narrow && target.num_vector_registers >= cost_model::kManyRegisters);
@@ -255,7 +256,7 @@ bool pads_by_conditions(const Convolution& conv, const Target& target) {
 
 // Returns whether tiles test whether they reach beyond an image of unknown size.
 bool has_open_border(const Convolution& conv, const Target& target) {
-  return conv.has_border && !has_known_pixels(conv) && pads_by_conditions(conv, target);
+  return conv.has_border && !conv.has_known_pixels() && pads_by_conditions(conv, target);
 }
 
 // Returns whether a padded copy of one block of channels is made of the rows of pixels that a tile reads, each time
@@ -344,6 +345,17 @@ Pixels choose_lines(const Convolution& conv, const Target& target) {
   return best;
 }
 
+// Returns the tiles of a line of a row of unknown length: the channels of its pixels stay in L2, beside weights that
+// do, and a picture has enough lines for all threads.
+int64_t choose_tiles_of_line(const Convolution& conv, const ConvolutionTile& tile, const Target& target) {
+  using namespace cost_model;
+  const int64_t l2 = target.l2_of_core(), panels = ceil_div(*conv.extent(conv.filters), tile.vectors);
+  const bool keeps_weights = bytes_of(conv.weight->buffer, 1) <= l2 / 2;
+  const int64_t fit = (keeps_weights ? l2 / 4 : l2 * kImageEighthsOfL2 / 8) / bytes_of_pixel(conv);
+  const int64_t shared = kGuessedPixels * kGuessedPixels * panels / assumed_cores(target);
+  return std::clamp(std::min(fit, shared) / tile.columns, int64_t{1}, kMostRowTiles);
+}
+
 // Returns a tile of few columns, each of which has a branch at the border, of as many filters as leave several columns.
 ConvolutionTile tile_at_open_border(const Convolution& conv, int64_t filter_blocks, const Target& target) {
   using namespace cost_model;
@@ -362,7 +374,9 @@ ConvolutionTile tile_at_open_border(const Convolution& conv, int64_t filter_bloc
 std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Target& target) {
   int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), l2 = target.l2_of_core();
   int64_t image_bytes = bytes_of(conv.image->buffer, cost_model::kGuessedPixels);
-  if (conv.is_one_row && bytes_of_pixel(conv) * *conv.extent(conv.y) * *conv.extent(conv.x) > l2 / 2) return "rows";
+  if (conv.is_one_row &&
+      (!conv.has_known_pixels() || bytes_of_pixel(conv) * *conv.extent(conv.y) * *conv.extent(conv.x) > l2 / 2))
+    return "rows";
   if (weight_bytes > l2) return "filters";
   bool streams_image = whole_rows && !conv.depthwise && image_bytes > l2;
   return streams_image && weight_bytes <= l2 * cost_model::kSharedWeightHalvesOfL2 / 2 ? "rows" : "both";
@@ -371,7 +385,8 @@ std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Ta
 // Returns how many parts of the channels may be summed one after the other.
 std::vector<int64_t> possible_parts(const Convolution& conv) {
   const auto channels = conv.extent(conv.channels);
-  const bool has_parts = channels && conv.channel_lane && !conv.depthwise && !conv.group && has_known_pixels(conv);
+  const bool has_parts =
+      channels && conv.channel_lane && !conv.depthwise && !conv.group && (conv.has_known_pixels() || conv.is_one_row);
   return has_parts ? divisors_between(1, *channels, *channels) : std::vector<int64_t>{1};
 }
 
@@ -381,8 +396,10 @@ int64_t choose_parts(const Convolution& conv, const ConvolutionPlan& plan, const
                      const Target& target) {
   using namespace cost_model;
   if (possible.size() == 1 || plan.tile.rows * plan.tile.columns > kMostPixelsOfPart) return 1;
-  const int64_t tiles = ceil_div(*plan.pixels.columns, plan.tile.columns) *
-                        (plan.streams_weights ? ceil_div(*plan.pixels.rows, plan.tile.rows) : 1);
+  const auto [rows, columns, most_rows] = plan.pixels;
+  const int64_t tiles = plan.tiles_of_line > 0 ? plan.tiles_of_line
+                                               : ceil_div(*columns, plan.tile.columns) *
+                                                     (plan.streams_weights ? ceil_div(*rows, plan.tile.rows) : 1);
   int64_t depth = 1;
   for (size_t d : conv.window) depth *= conv.extent(d).value_or(1);
   const int64_t most = target.l1_of_core() / 2 / (plan.tile.vectors * target.vector_bytes());
@@ -393,7 +410,10 @@ int64_t choose_parts(const Convolution& conv, const ConvolutionPlan& plan, const
 
 ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target, Decisions& decisions) {
   Pixels pixels = pixels_of(conv);
-  if (conv.is_one_row) {
+  const bool is_long_row = conv.is_one_row && !conv.has_known_pixels();
+  if (is_long_row) {
+    pixels = {1, std::nullopt, 1};
+  } else if (conv.is_one_row) {
     const int64_t all = *pixels.rows * *pixels.columns;
     const int64_t line = decisions.number("line", divisors_between(1, all, all), *choose_lines(conv, target).columns);
     pixels = {all / line, line, 1};
@@ -403,7 +423,7 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   ConvolutionTile best = has_open_border(conv, target) && !conv.depthwise
                              ? tile_at_open_border(conv, filter_blocks, target)
                              : choose_tile(conv, pixels, target).tile;
-  ConvolutionPlan plan{best, pixels, 1, true, true, false, false};
+  ConvolutionPlan plan{best, pixels, 0, 1, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
     most = std::max<int64_t>(1, most);
     return decisions.number(name, numbers_between(1, most), std::min(formula, most));
@@ -412,6 +432,9 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
   int64_t most = most_pixels(conv, plan.tile.vectors, target);
   plan.tile.rows = choose("rows", height ? std::min({*height, most_rows, most}) : 1, best.rows);
   plan.tile.columns = choose("columns", most / plan.tile.rows, best.columns);
+  if (is_long_row)
+    plan.tiles_of_line = decisions.number("line_tiles", numbers_between(1, cost_model::kMostRowTiles),
+                                          choose_tiles_of_line(conv, plan.tile, target));
   std::string padding = pads_by_conditions(conv, target) ? "conditions" : "copy";
   const AttrList paddings = conv.group ? AttrList{"copy"} : AttrList{"conditions", "copy"};
   plan.padding_by_conditions = decisions.word("padding", paddings, padding) == "conditions";
@@ -452,12 +475,24 @@ void share_loops(Schedule& sch, const Convolution& conv, const ConvolutionPlan& 
   LoopRV parallel = sch.apply(Fuse{shared});
   // Rows of the window that a condition leaves out are not worth copies of the tile and its tails.
   const bool shares_rows = plan.streams_image || shared.size() == 3;  // beside images and filters
+  if (plan.tiles_of_line > 0) sch.apply(Annotate{parallel, annotation<"keep_whole">(), true});
   if (rows) sch.apply(Annotate{shares_rows ? parallel : *rows, annotation<"keep_whole">(), true});
   // The lines of a part that may be smaller are not known.
   const bool streams_weights = plan.streams_weights || (plan.streams_image && conv.is_one_row);
   if (streams_weights && *conv.extent(conv.filters) % plan.tile.vectors == 0)
     sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
+}
+
+// Returns the loops over rows and columns: those over tiles, or over lines and their tiles, and those in a tile.
+std::pair<Loops, Loops> split_pixels(Schedule& sch, const Loops& loops, const Convolution& conv,
+                                     const ConvolutionPlan& plan) {
+  if (plan.tiles_of_line > 0) {
+    const Loops lines = sch.apply(Split{loops[conv.x], {std::nullopt, plan.tiles_of_line, plan.tile.columns}});
+    return {{lines[0], loops[conv.y]}, {lines[1], lines[2]}};
+  }
+  const Loops y = sch.apply(Split{loops[conv.y], {std::nullopt, plan.tile.rows}});
+  return {y, sch.apply(Split{loops[conv.x], {std::nullopt, plan.tile.columns}})};
 }
 
 void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
@@ -469,7 +504,8 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   const bool pads_channels = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   const bool pads_rows = pads_channels && copies_by_row(conv), pads_blocks = pads_channels && !pads_rows;
   if (epilogue.empty()) epilogue = {sch.apply(CacheWrite{sums, 0, has_parts ? "global" : "local"})};
-  if (plan.pixels.columns != conv.extent(conv.x)) divide_into_lines(sch, sums, epilogue[0], conv, *plan.pixels.columns);
+  if (plan.pixels.columns != conv.extent(conv.x) || plan.tiles_of_line > 0)
+    divide_into_lines(sch, sums, epilogue[0], conv, plan.pixels.columns);
 
   const BlockRV sum_of_parts = sums;
   Loops loops = sch.apply(GetLoops{sums}), part;
@@ -481,8 +517,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   }
   if (!padding.empty()) sch.apply(Annotate{sums, annotation<"skips_zeros">(), true});
   Loops filters = sch.apply(Split{loops[conv.filters], {std::nullopt, tile.vectors}});
-  Loops y = sch.apply(Split{loops[conv.y], {std::nullopt, tile.rows}});
-  Loops x = sch.apply(Split{loops[conv.x], {std::nullopt, tile.columns}});
+  const auto [y, x] = split_pixels(sch, loops, conv, plan);
   const Loops window = map_each(conv.window, [&](size_t axis) { return loops[axis]; });
   const bool shares_both = plan.pixels.rows.value_or(0) % tile.rows == 0 && !plan.streams_weights && !pads_blocks;
   Loops shared = {loops[conv.image_axis], filters[0]}, inside = {x[0]};
@@ -495,7 +530,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
   const Loops group = conv.group ? Loops{loops[*conv.group]} : Loops();
   sch.apply(Reorder{joined({around, window, {y[1], x[1], filters[1], loops[conv.lane]}, group})});
   if (!conv.extent(conv.x)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
-  const bool is_open = !has_known_pixels(conv) && plan.padding_by_conditions && !padding.empty();
+  const bool is_open = !conv.has_known_pixels() && plan.padding_by_conditions && !padding.empty();
   if (is_open) sch.apply(Annotate{x[0], annotation<"keep_whole">(), true});
 
   if (pads_channels) sch.apply(ComputeAt{padding[0], pads_rows ? y[0] : filters[0]});
@@ -531,6 +566,11 @@ ScheduleRule convolution_rule() {
        .decisions =
            {{"line", "pixels that a window of one pixel takes as a row, whatever the rows of the image are",
              "the fewest cycles; at most half of L2, and as many as leave work for all threads"},
+            {"line_tiles", "register tiles of a line where such a row has an unknown length",
+             fmt::format(
+                 "at most a quarter of L2, or {}/8 beside weights that exceed half of it; lines of a picture leave "
+                 "work for all threads",
+                 cost_model::kImageEighthsOfL2)},
             {"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
             {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
             {"columns", "columns of pixels in a register tile",
