@@ -21,6 +21,10 @@ relaxc::Program checked(relaxc::Program program) {
   };
   if (inputs.size() != 1 || outputs.size() != 1 || !is_batch(inputs[0]) || !is_batch(outputs[0]))
     throw relaxc::RuntimeError("expected one float32 input and one float32 output whose first dim alone is symbolic");
+  if (inputs[0].dims->front().text != outputs[0].dims->front().text) {
+    throw relaxc::RuntimeError(fmt::format("expected an output with a row for each row of the input, found {} -> {}",
+                                           to_string(inputs[0]), to_string(outputs[0])));
+  }
   return program;
 }
 
@@ -112,6 +116,11 @@ void Batcher::work() {
     std::string failure;
     try {
       const Tensor results = session_.run({stacked(batch)})[0];
+      std::vector<int64_t> expected = output_.shape;
+      expected[0] = std::ssize(batch);
+      if (results.shape() != expected)
+        throw relaxc::RuntimeError(fmt::format("the output has the shape [{}], expected [{}]",
+                                               fmt::join(results.shape(), ", "), fmt::join(expected, ", ")));
       const float* row = results.data<float>();
       for (Request& request : batch) {
         request.answer.set_value({row, row + output_.row_size});

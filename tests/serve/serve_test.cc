@@ -211,6 +211,12 @@ TEST_CASE("a server refuses programs that it cannot batch, and wrong flags", "[s
     return outcome.err;
   };
   CHECK(contains(error_of({folder.at("fixed.so")}), "expected one float32 input and one float32 output"));
+  const std::string first_row = folder.write("first_row.py",
+                                             "@R.function\ndef main(x: R.Tensor(('n', 4), 'float32')):\n"
+                                             "    return R.strided_slice(x, axes=[0], begin=[0], end=[1])\n");
+  REQUIRE(test::run_relaxc({"compile", first_row, "-o", folder.at("first_row.so")}).exit_code == 0);
+  CHECK(contains(error_of({folder.at("first_row.so")}),
+                 "expected an output with a row for each row of the input, found x: float32[n, 4] -> "));
   for (const auto& [flag, value, range] :
        {std::tuple("--port", "many", "0 to 65535"), std::tuple("--port", "99999", "0 to 65535"),
         std::tuple("--port", "", "0 to 65535"), std::tuple("--batch", "0", "1 to 1048576"),
