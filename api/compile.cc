@@ -19,19 +19,19 @@ namespace {
 
 constexpr const char *kCompilerFile = "librelaxc_compiler.so", *kEntry = "relaxc_compiler_entry";
 
-// Returns whether memory of the process comes from elsewhere than the C library.
-bool has_own_allocator() {
-  void* libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  if (!libc) return true;
-  bool result =
-      dlsym(RTLD_DEFAULT, "malloc") != dlsym(libc, "malloc") || dlsym(RTLD_DEFAULT, "free") != dlsym(libc, "free");
-  dlclose(libc);
-  // operator new(size_t), which a host may replace by itself
+// Returns the file that has a symbol as the process finds it, if it is not a library of that name; otherwise null.
+const char* other_owner(const char* symbol, std::string_view library) {
+  void* found = dlsym(RTLD_DEFAULT, symbol);
   Dl_info owner{};
-  void* operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
-  bool is_standard = !operator_new || (dladdr(operator_new, &owner) != 0 && owner.dli_fname &&
-                                       std::string_view(owner.dli_fname).find("libstdc++") != std::string_view::npos);
-  return result || !is_standard;
+  if (!found || dladdr(found, &owner) == 0) return nullptr;
+  const std::string_view file = owner.dli_fname;
+  return file.substr(file.rfind('/') + 1).starts_with(library) ? nullptr : owner.dli_fname;
+}
+
+// Returns whether memory of the process comes from elsewhere than the C library. A host may replace operator
+// new(size_t) alone.
+bool has_own_allocator() {
+  return other_owner("malloc", "libc.so") || other_owner("free", "libc.so") || other_owner("_Znwm", "libstdc++");
 }
 
 // Returns the command that installs a library that the compiler needs, on Debian and Ubuntu; empty for others.
@@ -50,19 +50,47 @@ std::string command_for(const std::string& library) {
   return "apt-get install libllvm" + library.substr(version, end - version);
 }
 
-// Throws the error for a compiler that dlopen refused. The reason begins with the name of the file that lacks.
-[[noreturn]] void fail_to_open(const std::string& reason) {
-  const std::string file = reason.substr(0, reason.find(':')), name = file.substr(file.rfind('/') + 1);
-  const bool lacks_other = reason.find("cannot open shared object file") != reason.npos && name != kCompilerFile;
-  const std::string command = lacks_other ? command_for(name) : "";
-  const std::string remedy = lacks_other && command.empty() ? formatted("install {}", name)
-                             : lacks_other                  ? formatted("install {} ({})", name, command)
-                                                            : formatted("install {} beside the runtime", kCompilerFile);
+[[noreturn]] void fail_to_open(const std::string& reason, const std::string& remedy) {
   fail_unsupported(
       {},
       "the compiler cannot be opened ({}); {}, or compile the model elsewhere with 'relaxc compile' and load "
       "the artifact",
       reason, remedy);
+}
+
+// Returns the remedy for what dlopen refused. The reason begins with the name of the file that lacks.
+std::string remedy_for(const std::string& reason) {
+  auto says = [&](const char* text) { return reason.find(text) != reason.npos; };
+  if (says(" map ") || says("Cannot allocate memory")) return "allow the process more memory";
+  if (!says("No such file or directory")) return "install relaxc anew";
+  if (says(kCompilerFile)) return formatted("install {} beside the runtime", kCompilerFile);
+  const std::string file = reason.substr(0, reason.find(':')), name = file.substr(file.rfind('/') + 1);
+  const std::string command = command_for(name);
+  return command.empty() ? formatted("install {}", name) : formatted("install {} ({})", name, command);
+}
+
+// A library that the compiler shares with a host that has an allocator of its own.
+struct SharedLibrary {
+  char name[12], symbol[88];  // arrays need no relocation
+  bool has_versions;          // its symbols have, so that one of another version may be there, too
+};
+constexpr SharedLibrary kShared[] = {
+    {"libprotobuf", "_ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE", false},
+    {"libonnx", "_ZN4onnx10ModelProtoD1Ev", false},
+    {"libLLVM", "_ZN4llvm11LLVMContextC1Ev", true}};
+
+// Throws where the compiler would run functions that the host exports in place of those that it was linked to. Before
+// it is opened (compiler is null) only the name of the file tells, and afterwards the address.
+void check_shared(void* compiler) {
+  for (const SharedLibrary& library : kShared) {
+    const char* file = other_owner(library.symbol, library.name);
+    void* found = dlsym(RTLD_DEFAULT, library.symbol);
+    if (!file && compiler && found && !library.has_versions && dlsym(compiler, library.symbol) != found)
+      file = "a library of the host";
+    if (file)
+      fail_to_open(formatted("the host has an allocator of its own, and {} exports another {}", file, library.name),
+                   "link it without -rdynamic, or with -Wl,--exclude-libs,ALL");
+  }
 }
 
 // Opens the compiler beside this library, or as the dynamic linker finds it. With RTLD_DEEPBIND its symbols, and those
@@ -73,16 +101,19 @@ relaxc_compiler_entry_type open_compiler() {
   std::vector<std::string> paths;
   if (!vm::library_folder().empty()) paths.push_back(vm::library_folder() + "/" + kCompilerFile);
   paths.emplace_back(kCompilerFile);
-  const int flags = RTLD_NOW | RTLD_LOCAL | (has_own_allocator() ? 0 : RTLD_DEEPBIND);
+  const bool is_shared = has_own_allocator();
+  const int flags = RTLD_NOW | RTLD_LOCAL | (is_shared ? 0 : RTLD_DEEPBIND);
+  if (is_shared) check_shared(nullptr);
   std::string problem;
   for (const std::string& path : paths) {
     std::string reason;
     void* handle = vm::open_library(path, flags, reason);
+    if (handle && is_shared) check_shared(handle);
     if (void* entry = handle ? dlsym(handle, kEntry) : nullptr)
       return reinterpret_cast<relaxc_compiler_entry_type>(entry);
     if (problem.empty()) problem = handle ? path + " is not the compiler of relaxc" : reason;
   }
-  fail_to_open(problem);
+  fail_to_open(problem, remedy_for(problem));
 }
 
 // Opens it once; a failure is tried again.

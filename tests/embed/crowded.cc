@@ -1,8 +1,9 @@
 // A host that has the libraries which relaxc uses already, in versions of its own. Usage: crowded MODEL
 //
-// Without POISONED it reads the model by ONNX and protobuf itself. With POISONED it exports functions of protobuf and
-// LLVM by their names, which end the process when they are called. With OTHER_LLVM, a part of a file's name, it is
-// linked to a library of LLVM of that name and uses it. With OWN_ALLOCATOR it replaces operator new.
+// It reads the model by ONNX and protobuf itself. With STATIC_PROTOBUF it uses protobuf alone, and with POISONED, a sum
+// of 1 for protobuf, 2 for LLVM and 4 for ONNX, it exports functions of these by their names, which end the process
+// when they are called. With OTHER_LLVM, a part of a file's name, it is linked to a library of LLVM of that name and
+// uses it. With OWN_ALLOCATOR it replaces operator new.
 #include <dlfcn.h>
 #include <relaxc/relaxc.h>
 
@@ -19,12 +20,27 @@
     std::fputs("the host's " symbol " is called\n", stderr); \
     std::abort();                                            \
   }
+#if POISONED & 1
 POISON(parse, "_ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE")
 POISON(register_file, "_ZN6google8protobuf8internal14AddDescriptorsEPKNS1_15DescriptorTableE")
 POISON(arena, "_ZN6google8protobuf8internal15ThreadSafeArena27AllocateAlignedWithCleanupFallbackEmPKSt9type_info")
+#endif
+#if POISONED & 2
 POISON(context, "_ZN4llvm11LLVMContextC1Ev")
 POISON(module, "_ZN4llvm6ModuleC1ENS_9StringRefERNS_11LLVMContextE")
+#endif
+#if POISONED & 4
+POISON(model, "_ZN4onnx10ModelProtoD1Ev")
+#endif
 static int nodes_of(const char*) { return 0; }
+#elif defined STATIC_PROTOBUF
+#include <google/protobuf/struct.pb.h>
+
+static int nodes_of(const char* path) {
+  google::protobuf::Struct written, read;
+  (*written.mutable_fields())[path].set_number_value(1);
+  return read.ParseFromString(written.SerializeAsString()) ? read.fields_size() : -1;
+}
 #else
 #include <onnx/checker.h>
 #include <onnx/onnx_pb.h>

@@ -294,13 +294,34 @@ TEST_CASE("a program with other versions of what relaxc uses runs beside it", "[
     WARN("tested without another LLVM: " << missing);
     llvm.clear();
   }
-  for (const std::string& flags : {onnx + llvm, std::string("-DPOISONED"), onnx + llvm + " -DOWN_ALLOCATOR"}) {
+  const std::string host = project + "/crowded", model = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
+  const std::string fixed = "-DSTATIC_PROTOBUF -l:libprotobuf.a -lpthread ", own = " -DOWN_ALLOCATOR";
+  // Each with the library whose symbols it may not have.
+  const std::vector<std::pair<std::string, std::string>> hosts = {{onnx + llvm, ""},
+                                                                  {"-DPOISONED=7", ""},
+                                                                  {onnx + llvm + own, ""},
+                                                                  {fixed + own, "libprotobuf"},
+                                                                  {"-DPOISONED=1" + own, "libprotobuf"},
+                                                                  {"-DPOISONED=2" + own, "libLLVM"},
+                                                                  {"-DPOISONED=4" + own, "libonnx"},
+                                                                  {fixed, ""}};
+  for (const auto& [flags, other] : hosts) {
     must_run({"sh", "-c",
               fmt::format("lib=$(dirname $(find {2} -name librelaxc.so)); c++ -std=c++20 {0}/tests/embed/crowded.cc -o "
                           "{1}/crowded -I{2}/include -I{0} -L$lib -lrelaxc -Wl,-rpath,$lib -rdynamic -ldl {3}",
                           RELAXC_SOURCE_DIR, project, prefix, flags)});
-    CHECK(must_run({project + "/crowded", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx"}) == "10 classes\n");
+    INFO(flags);
+    const test::Outcome outcome = test::run_program({host, model}, 60);
+    INFO(outcome.err);
+    if (other.empty()) {
+      CHECK(outcome.out == "10 classes\n");
+    } else {
+      CHECK(outcome.exit_code == 1);
+      CHECK(contains(outcome.err, fmt::format("and {} exports another {}); link it without -rdynamic", host, other)));
+    }
   }
+  const test::Outcome small = test::run_program({"sh", "-c", fmt::format("ulimit -v 200000; {} {}", host, model)}, 60);
+  CHECK(contains(small.err, "); allow the process more memory, or compile"));
 }
 
 TEST_CASE("plug-ins are built against an installed relaxc, and its command loads them", "[embed]") {
