@@ -47,7 +47,8 @@ class FormCheck {
     return result;
   }
   [[noreturn]] static void fail(const std::string& where, const Value& value, std::string_view wanted) {
-    throw FormError(formatted("{} is {}, expected {}", where, describe(value), wanted));
+    throw FormError(
+        formatted("{} {} {}, expected {}", where, where.starts_with("the ") ? "are" : "is", describe(value), wanted));
   }
   static void tensor(const Tensor& value, std::string_view dtype, int rank, Arguments dims, const std::string& where) {
     if (dtype != "any" && to_string(value.dtype()) != dtype) fail(where, value, dtype);

@@ -26,6 +26,11 @@ class Declarations(unittest.TestCase):
         result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         self.assertRegex(result.stderr, "ImportError: .*libm.so.6.*RELAXC_LIBRARY")
 
+    def test_without_numpy_the_error_names_its_package(self):
+        code = f"import sys; sys.path.insert(0, {str(ROOT / 'api/python')!r}); sys.modules['numpy'] = None; import relaxc"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertRegex(result.stderr, "ModuleNotFoundError: relaxc needs NumPy: install python3-numpy")
+
     def test_functions(self):
         header = (ROOT / "api/relaxc.h").read_text()
         declared = dict(re.findall(r"RELAXC_API [^(]*?relaxc_(\w+)\(([^)]*)\)", header))

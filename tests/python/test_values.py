@@ -87,6 +87,9 @@ class Kinds(unittest.TestCase):
             self.assertEqual(y.dtype, object)
             self.assertEqual(y.tolist(), ["a", "größer", ""])
         self.assertEqual(model(np.array([], object)).shape, (0,))
+        self.assertEqual(model([]).shape, (0,))
+        with self.assertRaisesRegex(relaxc.UsageError, "'x': .*surrogates not allowed"):
+            model(["\ud800"])
         with self.assertRaisesRegex(relaxc.RunError, "'x'.*int64.*string"):
             model([1, 2])
 
@@ -132,6 +135,13 @@ class Kinds(unittest.TestCase):
                                              string_vocabulary=["a", "b", "c"])],
                            [given], [self.value("y", self.float, [1, 3])])
         self.assertEqual(model({"c": 2, "a": 1}).reshape(-1).tolist(), [1, 0, 2])
+        self.assertEqual(model({}).reshape(-1).tolist(), [0, 0, 0])
+        for wrong, problem in (({"a": None}, "the values of input 'x': .*None"),
+                               ({"a": 1e300}, "the values of input 'x': a number is out of the range of float32")):
+            with self.assertRaisesRegex(relaxc.UsageError, problem):
+                model(wrong)
+        with self.assertRaisesRegex(relaxc.RunError, r"the keys of input 'x' are int64\[1\], expected string"):
+            model({1: 2.0})
         with self.assertRaises(relaxc.UsageError):
             model([1, 2])
 

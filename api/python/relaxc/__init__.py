@@ -8,6 +8,14 @@
 Errors are `relaxc.Error`s. `relaxc.backend` runs models for the tests of the package onnx. docs/python.md has the rest."""
 from __future__ import annotations
 
+try:
+    import numpy as _numpy  # noqa: F401
+except ModuleNotFoundError as _error:
+    if _error.name != "numpy":
+        raise
+    raise ModuleNotFoundError("relaxc needs NumPy: install python3-numpy (apt-get), or numpy (pip)",
+                              name="numpy") from None
+
 from ._compile import RelaxcWarning
 from ._library import lib as _lib
 from .errors import (Cancelled, CompileError, Error, ErrorPlace, InternalError, MissingFileError,

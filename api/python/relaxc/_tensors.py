@@ -10,7 +10,7 @@ import numpy as np
 from . import _dtypes
 from ._dtypes import Code, code_for, code_of
 from ._library import Deleter, ManagedTensor, Tensor
-from .errors import Error, UsageError
+from .errors import PROBLEMS, Error, UsageError
 
 _CPU = 1
 _address_of, _byte_at, _ndarray = c.addressof, c.c_char.from_buffer, np.ndarray
@@ -133,7 +133,7 @@ class Slot:
             return self._lend(value)
         except Error:
             raise
-        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        except PROBLEMS as error:
             raise UsageError(f"{self.name}: {error}") from error
 
     def lend_to_write(self, value: Any, must_be_dense: bool = False) -> None:

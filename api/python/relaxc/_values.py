@@ -21,7 +21,7 @@ import numpy as np
 from . import _library
 from ._library import Deleter, ManagedTensor, Tensor, lib, text
 from ._tensors import Slot, as_array, take
-from .errors import UsageError, check
+from .errors import PROBLEMS, Error, UsageError, check
 
 if TYPE_CHECKING:
     from .info import ValueInfo
@@ -46,7 +46,16 @@ def _made(make: Any, *arguments: Any) -> Handle:
 
 
 def to_any(value: Any, info: ValueInfo | None, name: str) -> Handle:
-    """Makes a value of the library. `info` is its declaration, where there is one."""
+    """Makes a value of the library. `info` is its declaration, where there is one. Errors name the value."""
+    try:
+        return _value(value, info, name)
+    except Error:
+        raise
+    except PROBLEMS as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+def _value(value: Any, info: ValueInfo | None, name: str) -> Handle:
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 0:
         value = value.item()  # as the package onnx holds an optional
     kind = info.kind if info is not None and info.kind != "none" else _kind_of(value)
@@ -109,9 +118,11 @@ def _of(kind: int, items: Sequence[Handle]) -> Handle:
 def _map(value: Any, info: ValueInfo | None, name: str) -> Handle:
     if not isinstance(value, dict):
         raise UsageError(f"{name} is {type(value).__name__}, expected a dict")
-    key, entry = info.fields if info is not None and len(info.fields) == 2 else (None, None)
-    return _of(_library.MAP, [_tensor(list(value.keys()), key, f"the keys of {name}"),
-                              _tensor(list(value.values()), entry, f"the values of {name}")])
+    if info is None or len(info.fields) != 2:
+        return _of(_library.MAP, [_tensor(list(value.keys()), None, name), _tensor(list(value.values()), None, name)])
+    key, entry = info.fields
+    return _of(_library.MAP, [to_any(list(value.keys()), key, f"the keys of {name}"),
+                              to_any(list(value.values()), entry, f"the values of {name}")])
 
 
 def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
@@ -121,7 +132,7 @@ def _tensor(value: Any, info: ValueInfo | None, name: str) -> Handle:
         slot.lend_to_write(value, must_be_dense=True)
         return _lent(slot, value)
     if declared is not None and declared.is_string:
-        value = np.asarray(value)
+        value = _array_of_strings(value)
     elif not hasattr(value, "__dlpack__"):
         value = as_array(value, declared)
     if isinstance(value, np.ndarray) and value.dtype.kind in "USO":
@@ -149,11 +160,20 @@ def _lent(slot: Slot, value: Any) -> Handle:
     return _made(lib.any_dlpack, address)
 
 
+def _array_of_strings(value: Any) -> np.ndarray[Any, Any]:
+    """Returns a list as an array of objects, without a copy of each string in NumPy's form."""
+    if isinstance(value, (list, tuple)) and all(type(item) is str for item in value):
+        result = np.empty(len(value), object)
+        result[:] = value
+        return result
+    return np.asarray(value)
+
+
 def _strings(array: np.ndarray[Any, Any], name: str) -> Handle:
     items = array.reshape(-1).tolist()
     if not all(isinstance(item, (str, bytes)) for item in items):
-        raise UsageError(f"{name} has elements that are not strings")
-    data = [_utf8(item) for item in items]
+        raise UsageError(f"{name}: some elements are not strings")
+    data = [item.encode("utf-8", "surrogateescape") if type(item) is str else _utf8(item) for item in items]
     return _made(lib.any_strings, (c.c_char_p * len(data))(*data), (c.c_size_t * len(data))(*map(len, data)),
                  (c.c_int64 * array.ndim)(*array.shape), array.ndim)
 
@@ -176,7 +196,7 @@ def from_any(value: Handle) -> Any:
         check(lib.any_get_double(value.address, c.byref(real)))
         return real.value
     if kind == _library.STRING:
-        return _string(value, 0)
+        return _strings_of(value, 1)[0]
     if kind in (_library.TUPLE, _library.SEQUENCE):
         items = [from_any(item) for item in _items_of(value)]
         return tuple(items) if kind == _library.TUPLE else items
@@ -199,18 +219,24 @@ def _shape(value: Handle) -> tuple[tuple[int, ...], int]:
 
 
 def _array(value: Handle) -> np.ndarray[Any, Any]:
+    address = c.c_void_p()
+    if not lib.any_get_tensor(value.address, c.byref(address)):
+        return take(address.value or 0, read_only=True)
     shape, code = _shape(value)
     if code != _library.STRING_CODE:
-        address = c.c_void_p()
-        check(lib.any_get_tensor(value.address, c.byref(address)))
-        return take(address.value or 0, read_only=True)
+        check(lib.any_get_tensor(value.address, c.byref(address)))  # for its error
     result = np.empty(int(np.prod(shape, dtype=np.int64)), object)
-    for index in range(result.size):
-        result[index] = _string(value, index)
+    result[:] = _strings_of(value, result.size)
     return result.reshape(shape)
 
 
-def _string(value: Handle, index: int) -> str:
+def _strings_of(value: Handle, count: int) -> list[str]:
     data, length = c.c_void_p(), c.c_size_t()
-    check(lib.any_get_string(value.address, index, c.byref(data), c.byref(length)))
-    return c.string_at(data.value or 0, length.value).decode("utf-8", "surrogateescape") if length.value else ""
+    get, address, to_data, to_length, read = lib.any_get_string, value.address, c.byref(data), c.byref(length), c.string_at
+    result = []
+    for index in range(count):
+        status = get(address, index, to_data, to_length)
+        if status:
+            check(status)
+        result.append(read(data.value, length.value).decode("utf-8", "surrogateescape") if length.value else "")
+    return result

@@ -52,6 +52,10 @@ class UsageError(Error, ValueError, TypeError):
     """A call is wrong: an unknown name, a wrong count, a value of the wrong kind."""
 
 
+# What Python and NumPy raise where a value is not what it should be.
+PROBLEMS = (ArithmeticError, AttributeError, BufferError, RuntimeError, TypeError, ValueError)
+
+
 class MissingFileError(CompileError, FileNotFoundError):
     """There is no file of the name."""
 
