@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/block_signals.h"
+
 namespace relaxc {
 
 void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()>& make_work, size_t share) {
@@ -30,7 +32,10 @@ void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()
   std::vector<std::thread> threads;
   size_t wanted = std::min((count + share - 1) / share,
                            static_cast<size_t>(jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency())));
-  for (size_t thread = 1; thread < wanted; ++thread) threads.emplace_back(run);
+  {
+    const BlockSignals blocked;
+    for (size_t thread = 1; thread < wanted; ++thread) threads.emplace_back(run);
+  }
   run();
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);

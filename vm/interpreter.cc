@@ -117,7 +117,7 @@ std::optional<Word> Interpreter::Frame::binder(Word slot, const Word* here) cons
 [[gnu::cold]] Interpreter::~Interpreter() = default;
 
 void Interpreter::begin() {
-  if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
+  if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run, or on two threads at once");
   cancelled_.store(false, std::memory_order_relaxed);
 }
 

@@ -69,7 +69,8 @@ void flatten(const vm::Value& value, std::vector<Tensor>& results) {
     return;
   }
   if (value.kind() != vm::ValueKind::kTensor)
-    throw_usage_error("result {} is {}, expected a tensor; use run_values", results.size(), describe(value));
+    throw_usage_error("result {} is {}, expected a tensor; use run_values (in C relaxc_run_values)", results.size(),
+                      describe(value));
   results.push_back(value.tensor());
 }
 
@@ -127,7 +128,7 @@ std::span<const Tensor> Session::run_tensors(std::span<const Tensor> inputs, std
   const vm::Function& called = program_.function(function);
   const std::vector<vm::ValueInfo>& infos = called.inputs;
   for (size_t i = 0; i < std::min(inputs.size(), infos.size()); ++i)
-    check_kind(inputs[i], infos[i], "; use run_values");
+    check_kind(inputs[i], infos[i], "; use run_values (in C relaxc_run_values)");
   lists_->inputs.assign(inputs.begin(), inputs.end());
   flatten(run_fitting(*interpreter_, *program_.image_, called, lists_->inputs, lists_->bound), lists_->results);
   return lists_->results;
@@ -162,7 +163,8 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
                       results.size(), outputs.size());
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].dtype().is_string())
-      throw_usage_error("output {} is of strings, which have no fixed size; use run", i);
+      throw_usage_error("output {} is of strings, which have no fixed size; use run_values (in C relaxc_run_values)",
+                        i);
     if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
   }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <new>
 
+#include "support/block_signals.h"
 #include "support/checked_math.h"
 #include "support/temporarily.h"
 #include "vm/error.h"
@@ -48,6 +49,7 @@ ThreadPool::ThreadPool(int num_workers) {
   int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMostThreads);
   spin_in_run_ = count <= count_usable_cores() ? kSpinInRun : kSpinBetweenRuns;
   threads_.reserve(static_cast<size_t>(count - 1));
+  const BlockSignals blocked;
   try {
     for (int worker = 1; worker < count; ++worker) threads_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error&) {
@@ -134,6 +136,7 @@ bool ThreadPool::wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores) {
 }
 
 void ThreadPool::work(int worker) {
+  pthread_setname_np(pthread_self(), "relaxc");
   uint32_t seen_epoch = 0;
   cpu_set_t cores = usable_cores();
   while (wait_for_task(seen_epoch, cores)) {

@@ -185,7 +185,7 @@ class Module:
     return "no error";
   };
   CHECK(error_of([&] { session.run({x}); }) ==
-        "input 's': is float32[2], expected a value of kind sequence; use run_values");
+        "input 's': is float32[2], expected a value of kind sequence; use run_values (in C relaxc_run_values)");
   CHECK(error_of([&] { session.run_values(std::vector<vm::Value>{x}); }) ==
         "input 's': is float32[2], expected a value of kind sequence");
   CHECK(error_of([&] { session.run_values(std::vector<vm::Value>{vm::Value()}); }) ==

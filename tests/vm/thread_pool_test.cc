@@ -1,5 +1,7 @@
 #include "vm/thread_pool.h"
 
+#include <signal.h>
+
 #include <cstring>
 #include <numeric>
 
@@ -93,6 +95,34 @@ TEST_CASE("a failing body's status comes back", "[vm]") {
     Counts counts(100);
     CHECK(run_loop(runtime, counts) == 0);
   }
+}
+
+TEST_CASE("workers have a name, and run no handlers of the host but those of faults", "[vm]") {
+  struct Seen {
+    std::atomic<int> wrong{0}, workers{0};
+  } seen;
+  ThreadPool pool(3);
+  auto look = [](void* closure, int worker) {
+    auto& seen = *static_cast<Seen*>(closure);
+    if (worker == 0) {  // the caller, which waits for the others
+      while (seen.workers < 2) std::this_thread::yield();
+      return;
+    }
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    char name[16] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    for (const int signal : {SIGTERM, SIGINT, SIGCHLD, SIGALRM, SIGUSR1})
+      seen.wrong += sigismember(&blocked, signal) != 1;
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGPROF}) seen.wrong += sigismember(&blocked, signal) != 0;
+    seen.wrong += std::strcmp(name, "relaxc") != 0;
+    ++seen.workers;
+  };
+  pool.run(look, &seen, 3);
+  CHECK(seen.wrong == 0);
+  sigset_t now;
+  pthread_sigmask(SIG_BLOCK, nullptr, &now);
+  CHECK(sigismember(&now, SIGTERM) == 0);
 }
 
 TEST_CASE("a host may bring its pool, callers may share one", "[vm]") {
