@@ -98,9 +98,8 @@ ProfilePair profiled_in_turn(const CompareCommand& command) {
   ProfiledModel a(command.a, command.b, command, pool, limits), b(command.b, command.a, command, pool, limits);
   progress_line().end();
   const double begin = now_ms();
-  auto is_left = [&](int i) { return i < 3 || now_ms() - begin < command.timing.seconds * 1000; };
-  for (int i = 0; i < command.timing.runs && is_left(i); ++i) {
-    progress_line().show(fmt::format("{} of at most {} pairs of runs", i, command.timing.runs));
+  for (size_t i = 0; command.timing.goes_on(i, begin); ++i) {
+    progress_line().show(command.timing.progress(i, "pairs of runs"));
     a.time(), b.time();
   }
   for (int i = 0; i < kRunsInTurn; ++i) {

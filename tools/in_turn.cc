@@ -83,13 +83,13 @@ InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Val
     timing.prepare_run();
     times.push_back(measured.run(inputs));
   };
-  while (std::ssize(a) < timing.runs && (a.size() < 3 || now_ms() - begin < timing.seconds * 1000)) {
+  while (timing.goes_on(a.size(), begin)) {
     const bool is_even = a.size() % 2 == 0;  // each is the first one in every other pair
     if (is_even) time(first, a);
     time(second, b);
     if (!is_even) time(first, a);
     ratios.push_back(a.back() / b.back());
-    progress_line().show(fmt::format("{} of at most {} pairs of runs", a.size(), timing.runs));
+    progress_line().show(timing.progress(a.size(), "pairs of runs"));
   }
   progress_line().end();
   InTurn result{median_of(b), median_of(a), median_of(ratios), true, {}};

@@ -170,17 +170,16 @@ InTurn measure_kernels(Version& with, Version& without, const std::vector<vm::Va
     return std::pair(a, b);
   };
   double begin = now_ms();
-  auto goes_on = [&](size_t count) { return count < 3 || now_ms() - begin < timing.seconds * 1000; };
-  while (std::ssize(with_us) < timing.runs && goes_on(with_us.size())) {
+  while (timing.goes_on(with_us.size(), begin)) {
     auto [a, b] = pair(with_us.size());
     with_us.push_back(a * 1000), without_us.push_back(b * 1000);
-    progress_line().show(fmt::format("{} of at most {} pairs of runs", with_us.size(), timing.runs));
+    progress_line().show(timing.progress(with_us.size(), "pairs of runs"));
   }
   Session &with_session = with.measured.session, &without_session = without.measured.session;
   with_session.set_profiler(&with_kernels), without_session.set_profiler(&without_kernels);
   constexpr size_t kProfiledRuns = 21;
   begin = now_ms();
-  for (size_t i = 0; i < kProfiledRuns && goes_on(i); ++i) {
+  for (size_t i = 0; i < kProfiledRuns && timing.has_time(i, begin); ++i) {
     progress_line().show(fmt::format("{} of at most {} profiled pairs of runs", i, kProfiledRuns));
     pair(i);
     with_kernels.end_run(), without_kernels.end_run();

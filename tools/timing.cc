@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -23,6 +24,10 @@
 namespace relaxc::tools {
 
 namespace {
+
+constexpr int kRuns = 50, kLeastRuns = 3;
+constexpr double kSeconds = 10;
+constexpr size_t kRunsForP99 = 100;  // of fewer runs it is the slowest one
 
 // Returns the least time that this share of the runs, which are sorted, did not exceed.
 double percentile(const std::vector<double>& sorted, double share) {
@@ -55,16 +60,29 @@ class CacheEviction {
 };
 
 void TimingOptions::add_to(CLI::App& app) {
-  app.add_option("--runs", runs, "the largest number of timed runs")
-      ->check(whole_number_in(1, kMostRuns))
-      ->capture_default_str();
+  app.add_option("--runs", runs, fmt::format("the largest number of timed runs ({} without --seconds)", kRuns))
+      ->check(whole_number_in(1, kMostRuns));
   app.add_option("--warmup", warmup, "runs before the timed ones")
       ->check(whole_number_in(0, kMostRuns))
       ->capture_default_str();
-  app.add_option("--seconds", seconds, "stop after that time, though --runs are not done")
-      ->check(number_from(0))
-      ->capture_default_str();
+  app.add_option("--seconds", seconds, fmt::format("stop after that time ({:g}), though --runs are not done", kSeconds))
+      ->check(number_from(0));
   app.add_flag("--cold", cold, "empty the processor's caches before each timed run");
+}
+
+int TimingOptions::most_runs() const { return runs ? *runs : seconds ? static_cast<int>(kMostRuns) : kRuns; }
+
+bool TimingOptions::goes_on(size_t done, double begin_ms) const {
+  return done < static_cast<size_t>(most_runs()) && has_time(done, begin_ms);
+}
+
+bool TimingOptions::has_time(size_t done, double begin_ms) const {
+  return done < kLeastRuns || now_ms() - begin_ms < seconds.value_or(kSeconds) * 1000;
+}
+
+std::string TimingOptions::progress(size_t done, const char* what) const {
+  if (!runs && seconds) return fmt::format("{} {}", done, what);
+  return fmt::format("{} of at most {} {}", done, most_runs(), what);
 }
 
 void TimingOptions::prepare_run() const {
@@ -113,11 +131,11 @@ std::vector<double> timed_runs(const TimingOptions& options, const std::function
   constexpr double kIntervalMs = 100;
   const double begin = now_ms();
   double shown = begin;
-  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
+  while (options.goes_on(times.size(), begin)) {
     options.prepare_run();
     times.push_back(run());
     if (now_ms() - shown < kIntervalMs) continue;
-    progress_line().show(fmt::format("{} of at most {} runs", times.size(), options.runs));
+    progress_line().show(options.progress(times.size(), "runs"));
     shown = now_ms();
   }
   progress_line().end();
@@ -134,9 +152,9 @@ void print_times(const std::vector<double>& sorted, const Timed& it) {
   print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {}{}\n",
                 it.load_s, it.was_cached ? " (from the cache)" : "", median_of(sorted), sorted.front(), sorted.back(),
                 counted(sorted.size(), "run"), it.cold_caches ? " with cold caches" : "");
-  print_message("p90 {:.3f} ms, p99 {:.3f} ms, first run {:.3f} ms, {:.1f} runs/s, {}\n", percentile(sorted, 0.9),
-                percentile(sorted, 0.99), it.cold_ms, runs_per_s(sorted),
-                counted(static_cast<size_t>(it.threads), "thread"));
+  const std::string p99 = sorted.size() < kRunsForP99 ? "-" : fmt::format("{:.3f}", percentile(sorted, 0.99));
+  print_message("p90 {:.3f} ms, p99 {} ms, first run {:.3f} ms, {:.1f} runs/s, {}\n", percentile(sorted, 0.9), p99,
+                it.cold_ms, runs_per_s(sorted), counted(static_cast<size_t>(it.threads), "thread"));
 }
 
 Report figures_of(const std::vector<double>& sorted, const Timed& it) {
@@ -149,7 +167,7 @@ Report figures_of(const std::vector<double>& sorted, const Timed& it) {
           {"max_ms", sorted.back()},
           {"p50_ms", percentile(sorted, 0.5)},
           {"p90_ms", percentile(sorted, 0.9)},
-          {"p99_ms", percentile(sorted, 0.99)},
+          {"p99_ms", sorted.size() < kRunsForP99 ? std::numeric_limits<double>::quiet_NaN() : percentile(sorted, 0.99)},
           {"cold_ms", it.cold_ms},
           {"cold_caches", it.cold_caches},
           {"runs_per_s", runs_per_s(sorted)},

@@ -2,6 +2,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tools/report.h"
@@ -12,15 +13,25 @@ namespace relaxc::tools {
 class CacheEviction;
 
 struct TimingOptions {
-  int runs = 50, warmup = 5;
-  double seconds = 10;
+  std::optional<int> runs = {};  // at most; otherwise kRuns, or any number where the seconds are given
+  std::optional<double> seconds = {};
+  int warmup = 5;
   bool cold = false;  // the caches of the processor are emptied before each timed run
   mutable std::shared_ptr<CacheEviction> eviction = {};  // made when it is first needed
   void add_to(CLI::App& app);
+  // Returns whether another run is to be timed after so many, of which the first one began at that time.
+  bool goes_on(size_t done, double begin_ms) const;
+  // The same by the time alone.
+  bool has_time(size_t done, double begin_ms) const;
+  // Returns "3 of at most 50 runs", or "3 runs" where the time decides.
+  std::string progress(size_t done, const char* what) const;
   // Precedes each timed run.
   void prepare_run() const;
   // Returns " with cold caches" where they are.
   const char* of_caches() const { return cold ? " with cold caches" : ""; }
+
+ private:
+  int most_runs() const;
 };
 
 // One program on its inputs, and how it came to be.

@@ -276,8 +276,9 @@ TEST_CASE("bench says what it measured, and compares with another file", "[tools
                                        "--compare", artifact})
                                .out;
   INFO(json);
-  for (const char* name : {"p50_ms", "p90_ms", "p99_ms", "cold_ms", "runs_per_s", "compile_s"})
+  for (const char* name : {"p50_ms", "p90_ms", "cold_ms", "runs_per_s", "compile_s"})
     CHECK_FALSE(test::matches(json, fmt::format("\"{}\": [0-9.e+-]+[,}}]", name)).empty());
+  CHECK(contains(json, "\"p99_ms\": null"));  // which so few runs do not tell
   CHECK(contains(json, "\"threads\": 2"));
   CHECK(contains(json, "\"dims\": {\"n\": 5}"));
   CHECK(contains(json, "\"version\": \"" + version_text() + "\""));
@@ -286,7 +287,14 @@ TEST_CASE("bench says what it measured, and compares with another file", "[tools
       test::matches(json, "\"compared\": \\{\"median_ms\": [0-9.e+-]+, \"other_median_ms\": [0-9.e+-]+, ").empty());
   const std::string text = run_relaxc({"bench", artifact, "--runs", "20", "--compare", module}).out;
   CHECK(contains(text, " runs/s, "));
+  CHECK(contains(text, ", p99 - ms, "));
   CHECK(contains(text, "one.so against "));
+  const std::string longer = run_relaxc({"bench", artifact, "--seconds", "0.3", "--json", "-"}).out;
+  INFO(longer);
+  const auto runs = test::matches(longer, "\"runs\": (\\d+)");  // the time decides, not the number of runs
+  REQUIRE(runs.size() == 1);
+  CHECK(std::stoi(runs[0][1]) > 100);
+  CHECK_FALSE(test::matches(longer, "\"p99_ms\": [0-9.e+-]+[,}]").empty());
   CHECK(contains(text, "ratio "));
   CHECK(contains(text, "greatest difference of the results 0\n"));
 }
