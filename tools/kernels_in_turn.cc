@@ -120,19 +120,21 @@ std::string table_of(const Version& with, const RunProfiler& with_us, const Vers
                      const RunProfiler& without_us, bool& differ) {
   Rows rows;
   Row equal, different;
-  std::vector<Key> left = without_us.kernels();
-  for (const Key& key : with_us.kernels()) {
-    auto other = std::ranges::find_if(left, [&](const Key& candidate) {
-      return candidate.first == key.first && same_code(without, candidate.second, with, key.second);
-    });
-    if (other == left.end()) {
-      rows.of(key).with.push_back(key), different.with.push_back(key);
-      continue;
-    }
-    equal.with.push_back(key), equal.without.push_back(*other);
-    left.erase(other);
+  const std::vector<Key> keys = with_us.kernels(), other_keys = without_us.kernels();
+  // Programs with the same code may be one in one of the compilations and several in the other one.
+  auto is_same = [&](const Key& a, const Key& b) {
+    return a.first == b.first && same_code(with, a.second, without, b.second);
+  };
+  for (const Key& key : keys) {
+    const bool is_equal = std::ranges::any_of(other_keys, [&](const Key& other) { return is_same(key, other); });
+    (is_equal ? equal : different).with.push_back(key);
+    if (!is_equal) rows.of(key).with.push_back(key);
   }
-  for (const Key& key : left) rows.of(key).without.push_back(key), different.without.push_back(key);
+  for (const Key& other : other_keys) {
+    const bool is_equal = std::ranges::any_of(keys, [&](const Key& key) { return is_same(key, other); });
+    (is_equal ? equal : different).without.push_back(other);
+    if (!is_equal) rows.of(other).without.push_back(other);
+  }
   std::vector<std::pair<double, std::string>> lines;
   for (const Row& row : rows.all()) {
     std::vector<double> a = without_us.times(row.without), b = with_us.times(row.with);

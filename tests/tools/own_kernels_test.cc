@@ -318,6 +318,15 @@ TEST_CASE("bench says which kernels a file changes, and whether that is faster",
              .empty());
   CHECK(!contains(compared, "faster"));
   CHECK(contains(bench({model, "--kernels", idle, "--json", "-"}), "\"kernels_differ\": false"));
+  // Two programs with the same code, of which a trace of the model names one, are no difference.
+  const std::string twice = folder.write("twice.py", R"(
+@R.function
+def main(x: R.Tensor((16, 16), "float32"), w: R.Tensor((16, 16), "float32")):
+    y = R.matmul(R.nn.softmax(R.matmul(x, w)), w)
+    return y
+)");
+  const std::string trace = folder.write("trace.py", own_kernels_tool({"compile", twice, "--emit=trace"}).out);
+  CHECK(contains(bench({twice, "--schedules", trace, "--json", "-"}), "\"kernels_differ\": false"));
   CHECK(!contains(bench({model}), "with and without"));
   std::string alone = bench({kFancyModel, "--kernels", kExamples + "kernels/fancy_gelu.py"});
   CHECK(contains(alone, "nothing to compare with: without --kernels "));
