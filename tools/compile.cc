@@ -14,6 +14,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/printable.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
@@ -25,6 +26,7 @@
 #include "tools/tool.h"
 #include "vm/disassembler.h"
 #include "vm/output_file.h"
+#include "vm/user_library.h"
 
 namespace relaxc::tools {
 
@@ -203,6 +205,37 @@ std::string emit(const CompileCommand& options, const std::string& level, const 
   return vm::disassemble(compiled->executable());
 }
 
+// Says which kernels in C are not in the artifact, nor in a library that it names.
+void note_kernels_of_host(const CompiledModule& compiled, const std::vector<std::string>& of_host) {
+  const vm::Executable& executable = compiled.executable();
+  auto names = [&](std::string_view key) {
+    const std::string* lines = find_value(executable.metadata, std::string(key));
+    return lines ? parts_of(*lines, '\n') : std::vector<std::string_view>();
+  };
+  vm::UserLibraries libraries;
+  for (std::string_view path : names(vm::kNeededLibrariesKey))
+    libraries.push_back(vm::UserLibrary::open(std::string(path), vm::UserLibrary::Table::kOptional));
+  vm::Registry registry;
+  vm::add_libraries(libraries, registry);
+  const std::vector<std::string_view> linked = names(vm::kLinkedKernelsKey);
+  auto is_of_host = [&](const std::string& symbol) {  // "f*" stands for all names that begin so
+    return std::ranges::any_of(of_host, [&](std::string_view name) {
+      return name.ends_with('*') ? symbol.starts_with(name.substr(0, name.size() - 1)) : symbol == name;
+    });
+  };
+  for (const vm::KernelInfo& kernel : executable.kernels) {
+    const std::string& symbol = kernel.symbol;
+    if (kernel.source != vm::KernelSource::kRegistry || std::ranges::count(linked, symbol) > 0 ||
+        registry.find_kernel(symbol) || registry.find_tensor_kernel(symbol) || is_of_host(symbol))
+      continue;
+    print_note(
+        "note: kernel '{0}' is not in the artifact: link the file that has it (--link FILE), or, where the program "
+        "that "
+        "loads the artifact registers it, name it (--host-symbols {0})\n",
+        printable(symbol));
+  }
+}
+
 // Returns where each level goes. One alone goes to -o or to standard output; of several each names its file, but for
 // one, and -o is the artifact.
 std::vector<Emitted> emitted(CompileCommand& options) {
@@ -268,6 +301,7 @@ int run(CompileCommand options) {
                                  compiled.target().cpu);
   // When the artifact goes to standard output, a line after it would damage it.
   progress_line().end();
+  note_kernels_of_host(compiled, settings.host_symbols);
   if (vm::is_standard_output(options.output)) {
     print_note("{}", line);
   } else if (!console().quiet) {

@@ -382,6 +382,17 @@ def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
   CHECK(outcome.exit_code == 1);
   CHECK(outcome.err.find("kernel 'c_relu'") != std::string::npos);
   CHECK(outcome.err.find("failed with status 1: no paper") != std::string::npos);
+  auto said_without_the_file = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {RELAXC_TOOL, "compile", folder + "/module.py", "--kernels", folder + "/k.py", "-o",
+                               folder + "/module.so"});
+    return run_program(more, 60).err;
+  };
+  CHECK(
+      said_without_the_file({}).find("note: kernel 'c_relu' is not in the artifact: link the file that has it (--link "
+                                     "FILE), or, where the program that loads the artifact registers it, name it "
+                                     "(--host-symbols c_relu)\n") != std::string::npos);
+  CHECK(said_without_the_file({"--link", object}).empty());
+  CHECK(said_without_the_file({"--host-symbols", "c_*"}).empty());
 }
 
 TEST_CASE("C functions compute a result and its shape, each also beside a tensor program", "[modules]") {
