@@ -274,7 +274,9 @@ TEST_CASE("a pass of a plug-in that fails is named with its plug-in and a reprod
                                             folder.path.string(), kBad)));
     CHECK(contains(outcome.err, "a bug of relaxc or of a plug-in"));
     std::string reproducer = (folder.path / "relaxc-mine.test").string();
-    CHECK(relaxc_tool({"opt", reproducer, "--passes=mine", "--plugin", kBad}, mistake).exit_code == 1);
+    outcome =
+        relaxc_tool({"opt", reproducer, "--passes=mine", "--plugin", kBad, "--dump-dir", folder.at("again")}, mistake);
+    CHECK(outcome.exit_code == 1);
   }
 }
 
