@@ -1,9 +1,10 @@
 // Expects: any module. Guarantees: beside each graph function f with the attribute require_grads, a list of names of
 // params (none: all that are tensors of floats), there is f_adjoint, which takes the same arguments and returns
-// (result of f, (gradient for each of these params, ...)); f has the attribute no more. The gradients are those of the
-// sum of the result's elements, of the first tensor where the result is a tuple: for a loss, a scalar, those of the
-// loss. They are computed backward from the result (ops/gradient.h). f_adjoint is public if f is. (TVM's relax.Gradient
-// makes the same function.)
+// (result of f, (gradient for each of these params, in the order of the names, ...)); f has the attribute no more. The
+// outputs of the gradients are named after the params, w_grad. The gradients are those of the sum of the result's
+// elements, of the first tensor where the result is a tuple: for a loss, a scalar, those of the loss. They are computed
+// backward from the result (ops/gradient.h). f_adjoint is public if f is. (TVM's relax.Gradient makes the same
+// function.)
 #include "ops/gradient.h"
 
 #include <algorithm>
@@ -26,17 +27,32 @@ std::vector<VarRef> differentiated_params(const Function& function, const std::s
   if (!from_attr(*function.attrs.find(attr_names::kRequireGrads), names))
     fail(span, "the attribute {} of '{}' is not a list of names of params", attr_names::kRequireGrads, name);
   std::vector<VarRef> result;
-  for (const VarRef& param : function.params) {
-    bool is_named = std::ranges::find(names, param->name) != names.end();
-    if (names.empty() ? is_float_tensor(param) : is_named) result.push_back(param);
-  }
+  if (names.empty()) std::ranges::copy_if(function.params, std::back_inserter(result), is_float_tensor);
+  auto name_of = [](const VarRef& param) { return param->name; };
   for (const std::string& wanted : names) {
-    if (!find_item(function.params, wanted, [](const VarRef& param) { return param->name; }))
+    const VarRef* param = find_item(function.params, wanted, name_of);
+    if (!param)
       fail(span, "'{}' has no param '{}', which {} names; it has: {}", name, wanted, attr_names::kRequireGrads,
-           joined(function.params, [](const VarRef& param) { return param->name; }));
+           joined(function.params, name_of));
+    if (find_item(result, wanted, name_of)) fail(span, "{} names '{}' twice", attr_names::kRequireGrads, wanted);
+    result.push_back(*param);
   }
   if (result.empty()) fail(span, "'{}' has no param that is a tensor of floats", name);
   return result;
+}
+
+// Names the results, as codegen/bytecode.cc does where the model has no names, and each gradient after its param.
+void name_outputs(Function& function, const Type& result, const std::vector<VarRef>& xs) {
+  std::vector<std::string> given;
+  if (const AttrValue* names = function.attrs.find(attr_names::kOutputNames)) from_attr(*names, given);
+  AttrList names;
+  map_items(result, [&](const Type& item) {
+    const size_t i = names.size();
+    names.emplace_back(i < given.size() ? given[i] : "output_" + std::to_string(i));
+    return item;
+  });
+  for (const VarRef& x : xs) names.emplace_back(x->name + "_grad");
+  function.attrs.set(attr_names::kOutputNames, std::move(names));
 }
 
 FunctionRef adjoint_of(const FunctionRef& original, const std::string& name, const OpTable& ops) {
@@ -59,6 +75,7 @@ FunctionRef adjoint_of(const FunctionRef& original, const std::string& name, con
     target = written ? written->items[0] : builder.emit(tuple_get(target, 0, original.span()));
   }
   const std::vector<Expr> gradients = differentiate(builder.since(0), target, xs, builder);
+  name_outputs(function, seq.body.type(), xs);
   function.body = builder.finish(tuple({seq.body, tuple(gradients)}));
   function.result = without_unbound_dims(function.body.type(), function.params);
   return make_function(std::move(function), original.span());
