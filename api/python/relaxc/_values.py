@@ -238,5 +238,5 @@ def _strings_of(value: Handle, count: int) -> list[str]:
         status = get(address, index, to_data, to_length)
         if status:
             check(status)
-        result.append(read(data.value, length.value).decode("utf-8", "surrogateescape") if length.value else "")
+        result.append(read(data.value or 0, length.value).decode("utf-8", "surrogateescape") if length.value else "")
     return result
