@@ -365,13 +365,25 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
   return given;
 }
 
+// Returns the input with numbers for the sizes of an image, to which it is scaled; its batch stays as it is.
+static vm::ValueInfo with_sizes_of_picture(vm::ValueInfo info, const std::map<std::string, int64_t>& dims) {
+  constexpr size_t kDimsOfPicture = 3;
+  const size_t rank = info.dims ? info.dims->size() : 0;
+  for (size_t d = rank - std::min(rank, kDimsOfPicture); d < rank; ++d) {
+    vm::DimInfo& dim = (*info.dims)[d];
+    const std::optional<int64_t> size = dim.text.empty() ? std::nullopt : evaluate_dim(dim.text, dims);
+    if (size) dim = {.value = *size, .text = ""};
+  }
+  return info;
+}
+
 std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> written,
                                           std::vector<std::string>* notes) const {
   FileReaders all = readers;
-  all.picture = [this](const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& more) {
-    return read_picture(path, info, picture, more);
-  };
   const std::map<std::string, int64_t> dim_values = parse_dims(dims);
+  all.picture = [&](const std::string& path, const vm::ValueInfo& info, std::vector<std::string>& more) {
+    return read_picture(path, with_sizes_of_picture(info, dim_values), picture, more);
+  };
   InputMaker maker(dim_values, seed, std::move(all), integers);
   std::vector<vm::Value> values = maker.make(inputs, std::move(written));
   check_sizes(dim_values, inputs, values, "an input that is given");

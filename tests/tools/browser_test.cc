@@ -1,15 +1,19 @@
 // The pages in a browser: their scripts run without an error, draw what the data say, and stand hostile names.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/relaxc_command.h"
 #include "tests/report.h"
 #include "tests/tools/pages.h"
+#include "vm/npy.h"
 
 #include "tests/catch.h"  // last
 
 using namespace relaxc;
+namespace fs = std::filesystem;
 using test::contains, test::opened_page, test::PageFolder;
 
 namespace {
@@ -60,6 +64,31 @@ TEST_CASE("a browser draws the graph, finds nodes and shows the texts of a kerne
   CHECK(contains(page, "&lt;/script&gt;&lt;script&gt;document.title="));
   CHECK(!test::matches(page, "<pre class=\"code\"[^>]*>fused_matmul_add_relu\\(").empty());
   CHECK(!test::matches(page, "aria-selected=\"true\">loops</button>").empty());
+}
+
+TEST_CASE("the graph is seen on its canvas", "[tools]") {
+  if (!has_browser() || !fs::exists(RELAXC_BINARY_DIR "/librelaxc_images.so")) return;
+  PageFolder folder;
+  folder.made("model.html", {"view", folder.hostile_model(), "-o", folder.at("model.html")});
+  // Counts the pixels beside outline, head and buttons that are rather blue than red, as products are.
+  const std::string count = folder.write("count.py", R"(
+@R.function
+def main(x: R.Tensor((1, 3, 800, 1280), "float32")):
+    red = R.strided_slice(x, axes=[1, 2, 3], begin=[0, 80, 320], end=[1, 700, 1240])
+    blue = R.strided_slice(x, axes=[1, 2, 3], begin=[2, 80, 320], end=[3, 700, 1240])
+    return R.sum(R.astype(R.greater(R.subtract(blue, red), R.const(0.08, "float32")), "float32"))
+)");
+  auto blue_pixels = [&](const std::string& page) {
+    test::show_page(folder, folder.at(page), folder.at("page.png"));
+    const test::Outcome run =
+        test::run_relaxc({"run", count, "--input", "x=" + folder.at("page.png"), "--output-dir", folder.at("counted")});
+    INFO(run.out << run.err);
+    REQUIRE(run.exit_code == 0);
+    return read_npy(folder.at("counted/output_0.npy")).as_double(0);
+  };
+  CHECK(blue_pixels("model.html") > 500);
+  folder.write("empty.html", "<html><body>nothing</body></html>");
+  CHECK(blue_pixels("empty.html") == 0);
 }
 
 TEST_CASE("a browser draws the profile of a model without arithmetic", "[tools]") {

@@ -92,21 +92,32 @@ std::string browser() {
   return "";
 }
 
+// Opens the page; `result` says what the browser does with it.
+static Outcome open_page(const Folder& folder, const std::string& address, const std::string& result) {
+  Outcome outcome =
+      run_program({browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                   "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+                   "--disable-sync", "--user-data-dir=" + folder.at("browser"), "--window-size=1280,800",
+                   "--virtual-time-budget=10000", result, "file://" + address},
+                  120);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return outcome;
+}
+
 std::string opened_page(const Folder& folder, const std::string& address) {
   constexpr int kTries = 3;  // the browser's clock may run ahead of a busy machine
-  Outcome outcome;
+  std::string page;
   for (int i = 0; i < kTries; ++i) {
-    outcome = run_program({browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                           "--disable-quic", "--no-first-run", "--disable-background-networking",
-                           "--disable-component-update", "--disable-sync", "--user-data-dir=" + folder.at("browser"),
-                           "--window-size=1280,800", "--virtual-time-budget=10000", "--dump-dom", "file://" + address},
-                          120);
-    INFO(outcome.err);
-    REQUIRE(outcome.exit_code == 0);
-    const bool is_decided = contains(outcome.out, "data-ready=\"") || contains(outcome.out, "<div id=\"failure\"");
+    page = open_page(folder, address, "--dump-dom").out;
+    const bool is_decided = contains(page, "data-ready=\"") || contains(page, "<div id=\"failure\"");
     if (is_decided) break;
   }
-  return outcome.out;
+  return page;
+}
+
+void show_page(const Folder& folder, const std::string& address, const std::string& picture) {
+  open_page(folder, address, "--screenshot=" + picture);
 }
 
 }  // namespace relaxc::test

@@ -27,5 +27,7 @@ inline constexpr const char* kHostileName = "</script><script>document.title=\"t
 std::string browser();
 // Opens the page, whose address may end in "#settings", and returns its elements after its scripts have run.
 std::string opened_page(const Folder& folder, const std::string& address);
+// Opens it, and writes what a person sees, 1280 by 800 pixels, to a file (.png).
+void show_page(const Folder& folder, const std::string& address, const std::string& picture);
 
 }  // namespace relaxc::test
