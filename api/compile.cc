@@ -10,6 +10,7 @@
 #include "api/compiler.h"
 #include "api/handles.h"
 #include "support/fork_guard.h"
+#include "support/short_text.h"
 #include "vm/open_library.h"
 #include "vm/shipped_libraries.h"
 
@@ -36,13 +37,17 @@ bool has_own_allocator() {
 
 // Returns the command that installs a library that the compiler needs, on Debian and Ubuntu; empty for others.
 std::string command_for(const std::string& library) {
-  constexpr std::pair<std::string_view, const char*> kPackages[] = {{"libonnx", "libonnx-dev"},
-                                                                    {"libprotobuf", "libprotobuf-dev"},
-                                                                    {"libfmt", "libfmt-dev"},
-                                                                    {"libzstd", "libzstd1"},
-                                                                    {"libz.", "zlib1g"}};
-  for (const auto& [name, package] : kPackages) {
-    if (library.starts_with(name)) return std::string("apt-get install ") + package;
+  struct Package {
+    ShortText<11> library;
+    ShortText<15> name;
+  };
+  constexpr Package kPackages[] = {{"libonnx", "libonnx-dev"},
+                                   {"libprotobuf", "libprotobuf-dev"},
+                                   {"libfmt", "libfmt-dev"},
+                                   {"libzstd", "libzstd1"},
+                                   {"libz.", "zlib1g"}};
+  for (const Package& package : kPackages) {
+    if (library.starts_with(package.library.view())) return std::string("apt-get install ") + package.name.chars;
   }
   const size_t version = library.find_first_of("0123456789");
   if (!library.starts_with("libLLVM") || version == library.npos) return "";
@@ -71,8 +76,9 @@ std::string remedy_for(const std::string& reason) {
 
 // A library that the compiler shares with a host that has an allocator of its own.
 struct SharedLibrary {
-  char name[12], symbol[88];  // arrays need no relocation
-  bool has_versions;          // its symbols have, so that one of another version may be there, too
+  ShortText<11> name;
+  ShortText<87> symbol;
+  bool has_versions;  // its symbols have, so that one of another version may be there, too
 };
 constexpr SharedLibrary kShared[] = {
     {"libprotobuf", "_ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE", false},
@@ -83,13 +89,14 @@ constexpr SharedLibrary kShared[] = {
 // it is opened (compiler is null) only the name of the file tells, and afterwards the address.
 void check_shared(void* compiler) {
   for (const SharedLibrary& library : kShared) {
-    const char* file = other_owner(library.symbol, library.name);
-    void* found = dlsym(RTLD_DEFAULT, library.symbol);
-    if (!file && compiler && found && !library.has_versions && dlsym(compiler, library.symbol) != found)
+    const char* file = other_owner(library.symbol.chars, library.name);
+    void* found = dlsym(RTLD_DEFAULT, library.symbol.chars);
+    if (!file && compiler && found && !library.has_versions && dlsym(compiler, library.symbol.chars) != found)
       file = "a library of the host";
     if (file)
-      fail_to_open(formatted("the host has an allocator of its own, and {} exports another {}", file, library.name),
-                   "link it without -rdynamic, or with -Wl,--exclude-libs,ALL");
+      fail_to_open(
+          formatted("the host has an allocator of its own, and {} exports another {}", file, library.name.view()),
+          "link it without -rdynamic, or with -Wl,--exclude-libs,ALL");
   }
 }
 

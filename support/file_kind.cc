@@ -6,6 +6,7 @@
 
 #include "support/diagnostic.h"
 #include "support/library_file.h"
+#include "support/short_text.h"
 
 namespace relaxc {
 
@@ -14,7 +15,7 @@ namespace {
 // A kind of files that begin with the same bytes, behind `offset` others.
 struct Signature {
   size_t offset;
-  std::string_view bytes;
+  ShortText<23> bytes;
   FileContent content;
 };
 
@@ -23,7 +24,7 @@ constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed do
 
 constexpr FileContent kImage{ContentKind::kForeign, "an image", "give it to a model as an input"};
 
-constexpr std::string_view kElf =
+constexpr ShortText<23> kElf =
     "\x7f"
     "ELF";
 
@@ -106,7 +107,7 @@ bool is_printable(std::string_view bytes) {
 std::optional<FileContent> recognized_content(std::string_view bytes) {
   if (bytes.empty()) return std::nullopt;
   for (const Signature& row : kSignatures) {
-    if (bytes.size() > row.offset && bytes.substr(row.offset).starts_with(row.bytes)) return row.content;
+    if (bytes.size() > row.offset && bytes.substr(row.offset).starts_with(row.bytes.view())) return row.content;
   }
   if (const auto archive = content_of_archive(bytes)) return archive;
   if (is_onnx(bytes))
