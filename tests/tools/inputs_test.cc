@@ -227,9 +227,9 @@ open('{}', 'wb').write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBB
   CHECK(contains(run_relaxc({"run", module, "--input", "x=" + image, "--scale", "1"}).out, "[127.5, 51, 51]"));
   CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "127.5,1,1", "--scale", "1,2,0.5"}).out,
                  "[0, 100, 25]"));
-  const Outcome scaled = run_relaxc({"run", module, "--input", image, "--dim", "h=4", "w=6"});
-  CHECK(contains(scaled.err, "2 x 1 pixels are scaled to 6 x 4"));
-  CHECK(contains(scaled.out, "[0.5, 0.2, 0.2]"));
+  const Outcome sized = run_relaxc({"run", module, "--input", image, "--dim", "h=4", "w=6"});
+  CHECK(contains(sized.err, "2 x 1 pixels are scaled to 6 x 4"));
+  CHECK(contains(sized.out, "[0.5, 0.2, 0.2]"));
   CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "1,2"}).err, "--mean has 2 numbers"));
   for (const char* flag : {"--mean", "--scale"}) {
     for (const char* command : {"run", "bench"}) {
