@@ -31,7 +31,7 @@ const fs::path& installed() {
   return kPrefix;
 }
 
-// What a shell does first where relaxc is installed to a prefix: the file of docs/getting-started.md.
+// Returns relaxc.sh of docs/getting-started.md. A shell runs it first where relaxc is installed to a prefix.
 std::string variables_of_prefix() {
   for (const test::DocumentStep& step :
        test::steps_of(test::read_document(RELAXC_SOURCE_DIR "/docs/getting-started.md")).steps)
@@ -70,7 +70,7 @@ bool runs_here(test::Runs runs) {
   return runs == test::Runs::kAlways;
 }
 
-// Returns the command as a shell of the reader runs it. What documents build is compiled once for all of them.
+// Returns what the reader's shell runs. All documents share one compiler cache.
 std::string in_shell(const fs::path& folder, const std::string& command) {
   static const std::string kPrelude =
       fmt::format("prefix='{}'\n{}\nexport CMAKE_GENERATOR=Ninja CXXFLAGS='" RELAXC_CXX_FLAGS

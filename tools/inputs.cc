@@ -217,10 +217,13 @@ static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
 
 std::map<std::string, int64_t> fixed_dims_of(const Program& program, std::map<std::string, int64_t> dims) {
   const std::string* noted = find_value(program.executable().metadata, std::string(vm::kMadeKey) + "dims");
-  if (noted)
-    dims.merge(parse_dims(map_each(parts_of(*noted, ','), [](std::string_view part) {
-      return std::string(part.substr(part.find_first_not_of(' ')));
-    })));
+  for (std::string_view part : parts_of(noted ? std::string_view(*noted) : "", ',')) {
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    const size_t equals = part.rfind('=');
+    // Any text may stand in an artifact, and a name may have a comma.
+    const std::optional<int64_t> size = equals == part.npos ? std::nullopt : whole_number(part.substr(equals + 1));
+    if (size) dims.emplace(part.substr(0, equals), *size);
+  }
   return dims;
 }
 
