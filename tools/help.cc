@@ -125,7 +125,9 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
   std::vector<std::string> arguments;
   for (int i = argc; i-- > 1;) {
     std::string& argument = arguments.emplace_back(argv[i]);
-    if (argument.starts_with('[') && argument.ends_with(']') && access(argv[i], F_OK) != 0) argument += ' ';
+    const bool has_flag = argument.starts_with("--") && argument.find('=') != std::string::npos;
+    const char* value = argv[i] + (has_flag ? argument.find('=') + 1 : 0);
+    if (*value == '[' && argument.ends_with(']') && access(value, F_OK) != 0) argument += ' ';
   }
   return arguments;
 }

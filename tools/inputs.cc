@@ -217,12 +217,16 @@ static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
 
 std::map<std::string, int64_t> fixed_dims_of(const Program& program, std::map<std::string, int64_t> dims) {
   const std::string* noted = find_value(program.executable().metadata, std::string(vm::kMadeKey) + "dims");
+  std::string name;  // the parts of one that has commas
   for (std::string_view part : parts_of(noted ? std::string_view(*noted) : "", ',')) {
-    while (part.starts_with(' ')) part.remove_prefix(1);
+    if (name.empty() && part.starts_with(' ')) part.remove_prefix(1);
     const size_t equals = part.rfind('=');
-    // Any text may stand in an artifact, and a name may have a comma.
     const std::optional<int64_t> size = equals == part.npos ? std::nullopt : whole_number(part.substr(equals + 1));
-    if (size) dims.emplace(part.substr(0, equals), *size);
+    name += size ? part.substr(0, equals) : part;
+    if (size)
+      dims.emplace(std::exchange(name, {}), *size);
+    else
+      name += ',';
   }
   return dims;
 }

@@ -3,6 +3,7 @@
 Figures are minima of processor time over many rounds, in microseconds a call. The exit code is 1 when a call with small
 arrays of NumPy or tensors of torch, which have the shapes and dtypes of the call before, exceeds its bound."""
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -42,6 +43,7 @@ def main():
     arguments = parser.parse_args()
     static = relaxc.Module.from_text(ADD).compile(threads=1)
     symbolic = relaxc.Module.from_text(ADD.replace("(4,)", '("n",)')).compile(threads=1)
+    sizes = itertools.cycle([np.ones(4, np.float32), np.ones(8, np.float32)])
     x, large = np.ones(4, np.float32), np.ones(65536, np.float32)
     fixed = x.copy()
     fixed.setflags(write=False)
@@ -54,6 +56,7 @@ def main():
         "read-only inputs": lambda: static(fixed, fixed),
         "out=": lambda: static(x, x, out=out),
         "by name, out=": lambda: static(x=x, y=x, out=out),
+        "symbolic dim, another size each time": lambda: symbolic(*[next(sizes)] * 2),
         "lists": lambda: static([1, 2, 3, 4], [1, 2, 3, 4]),
         "NumPy's x + x, for comparison": lambda: x + x,
         "256 KiB results, with their kernel": lambda: symbolic(large, large),

@@ -3,6 +3,7 @@
 
 #include "support/version.h"
 #include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/relaxc_command.h"
 
@@ -47,6 +48,22 @@ TEST_CASE("--dim of a run may repeat that of the compilation", "[tools]") {
   CHECK(runner(same).exit_code == 0);
   CHECK(contains(run_relaxc(other).err, "--dim n=4: the program is compiled for n=3"));
   CHECK(contains(runner(other).err, "--dim n=4: the program is compiled for n=3"));
+
+  test::OnnxModel model;  // the names of its dims may be any text
+  model.input("x", kFloat32, "a,c").node("Neg", "x", "y");
+  model.output("y")
+      .proto()
+      .mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("a, b");
+  const std::string odd = folder.write("odd.onnx", model.proto().SerializeAsString());
+  REQUIRE(run_relaxc({"compile", odd, "--dim", "a, b=3", "--dim", "c=2", "-o", artifact}).exit_code == 0);
+  CHECK(runner({"run", artifact, "--dim", "a, b=3", "--dim", "c=2"}).exit_code == 0);
+  CHECK(contains(runner({"run", artifact, "--dim", "a, b=4"}).err, "--dim a, b=4: the program is compiled for a, b=3"));
 }
 
 TEST_CASE("relaxc-run runs and describes artifacts as relaxc does", "[tools]") {

@@ -274,6 +274,7 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
       folder.write("one.py", "@R.function\ndef main(x: R.Tensor((\"n\", 2), \"float32\")):\n    return R.add(x, x)\n");
   CHECK(run_has(run_command({"run", nameless, "--input", "[[1, 2], [3, 4]]"}).out, "[2, 4, 6, 8]"));
   CHECK(run_has(run_command({"run", nameless, "--input", "[[1, 2]]"}).out, "[2, 4]"));
+  CHECK(run_has(run_command({"run", nameless, "--input=[[1, 2]]"}).out, "[2, 4]"));
   CHECK(run_has(run_command({"run", file, "--function", "hidden", "--input", "x=[1, 2]"}).out, "[2, 4]"));
   CHECK(run_has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
 }

@@ -171,7 +171,7 @@ class Slot:
             raise TypeError(f"arrays of {value.dtype} are not tensors here")
         if code.is_packed:
             shape, value = value.shape, _dtypes.packed(value, code)
-            self._set(value.ctypes.data, shape, None, code)
+            self._set(value.__array_interface__["data"][0], shape, None, code)
             self._keep, self.shape = value, None
             return True
         strides: tuple[int, ...] | None = None
@@ -181,10 +181,14 @@ class Slot:
                 value = np.ascontiguousarray(value)
             else:
                 strides = tuple(stride // size for stride in value.strides)
-        self._set(value.ctypes.data, value.shape, strides, code)
+        self._set(value.__array_interface__["data"][0], value.shape, strides, code)
         self._keep = value
         self.shape, self.dtype = (value.shape, value.dtype) if strides is None else (None, None)
         return True
+
+    def expect(self, shape: tuple[int, ...], code: Code) -> None:
+        """Becomes a dense tensor, whose address is still to be set."""
+        self._set(0, shape, None, code)
 
     def _set(self, data: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, code: Code) -> None:
         rank = len(shape)
