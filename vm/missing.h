@@ -11,7 +11,7 @@ namespace relaxc::vm {
 inline void report_missing_kernel(Diagnostics& diagnostics, const Span& span, std::string_view symbol) {
   diagnostics.error(span,
                     "kernel '{}' is missing; give the library that has it (--kernels LIBRARY.so), link it in (--link), "
-                    "or add it to the registry with Registry::add_kernel",
+                    "or add it to the registry of a host in C++ (Registry::add_kernel)",
                     printable(symbol));
 }
 

@@ -58,7 +58,7 @@ std::shared_ptr<vm::Image> link(vm::Executable executable, const Program::Kernel
     if (!function)
       diagnostics.error(span,
                         "function '{}' is missing; give the library that has it (--kernels LIBRARY.so), or add it to "
-                        "the registry with Registry::add_function",
+                        "the registry of a host in C++ (Registry::add_function)",
                         printable(name));
     image->builtins.push_back(std::move(function));
   }

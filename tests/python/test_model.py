@@ -351,6 +351,9 @@ class Module:
             with self.assertRaisesRegex(relaxc.CompileError, "none/model.onnx") as caught:
                 read("/none/model.onnx")
             self.assertIsInstance(caught.exception, FileNotFoundError)
+        for files in ({"kernels": "/none/kernels.so"}, {"kernels": "/none/kernels.py"}, {"link": "/none/kernels.o"}):
+            with self.assertRaisesRegex(relaxc.MissingFileError, "/none/kernels"):
+                relaxc.compile(str(DIGITS), **files)
         with self.assertRaises(relaxc.CompileError) as caught:
             relaxc.load(str(DIGITS))
         self.assertNotIsInstance(caught.exception, OSError)

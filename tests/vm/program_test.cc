@@ -101,7 +101,7 @@ TEST_CASE("a host's kernels and functions are found by name", "[vm]") {
   CHECK(
       error_of([] { Program::from(add_program(KernelSource::kRegistry), {}); }) ==
       "error: kernel 'host.add' is missing; give the library that has it (--kernels LIBRARY.so), link it in (--link), "
-      "or add it to the registry with Registry::add_kernel");
+      "or add it to the registry of a host in C++ (Registry::add_kernel)");
   LoadOptions functions;
   functions.registry.add_function("host.twice", [](BuiltinContext&, std::span<const Value> arguments) -> Value {
     return arguments[0].integer() * 2;

@@ -15,7 +15,7 @@ import numpy as np
 from . import _interrupt, _library
 from ._library import ANY_SIZE, MOST_THREADS, encoded, lib, text
 from ._tensors import Slot
-from .errors import CompileError, UsageError, check, in_python, missing_file
+from .errors import CompileError, MissingFileError, UsageError, check, in_python
 from .progress import Progress, reporter
 
 Path = Union[str, "os.PathLike[str]"]
@@ -109,11 +109,11 @@ class _Bound:
 
 
 def _loaded(path: Path) -> Any:
-    with missing_file(path):
-        try:
-            return np.load(path)
-        except (OSError, ValueError) as error:
-            raise CompileError(f"'{os.fspath(path)}' is not an array of NumPy (.npy): {error}") from None
+    try:
+        return np.load(path)
+    except (OSError, ValueError) as error:
+        kind = MissingFileError if isinstance(error, FileNotFoundError) else CompileError
+        raise kind(f"'{os.fspath(path)}' is not an array of NumPy (.npy): {error}") from None
 
 
 def _texts(values: Iterable[Path]) -> tuple[Any, int]:

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Iterator, NoReturn, Sequence
+from typing import NoReturn, Sequence
 
 from . import _library
 from ._library import lib, text
@@ -96,6 +96,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+_NO_FILE = tuple(os.strerror(code) for code in (errno.ENOENT, errno.ENOTDIR))
+
+
 def check_writable(path: str | bytes) -> None:
     """Raises WriteError where a file cannot be made, which would show after the work otherwise."""
     folder = os.path.dirname(os.path.abspath(path))
@@ -124,17 +127,6 @@ def in_python(message: str) -> str:
     return re.sub(r"--type '([^'=]*)=([^']*)'", r'types={"\1": "\2"}', message)
 
 
-@contextmanager
-def missing_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Makes an error about a file that does not exist a MissingFileError."""
-    try:
-        yield
-    except CompileError as error:
-        if os.path.exists(os.fsdecode(path).split("::")[0]):  # "model.py::Module" names a module of a file
-            raise
-        raise MissingFileError(str(error), error.errors) from None
-
-
 def last_error(status: int) -> Error:
     """Returns the error of the last call on this thread, which gave `status`."""
     places = []
@@ -143,7 +135,10 @@ def last_error(status: int) -> Error:
         if lib.error_at(index, ctypes.byref(place)):
             places.append(ErrorPlace(in_python(text(place.message)), text(place.file), text(place.node), text(place.op_type),
                                      place.line, place.column))
-    return _CLASSES.get(status, InternalError)(in_python(text(lib.error_message())), places)
+    message = in_python(text(lib.error_message()))
+    if status == _library.INVALID and message.endswith(_NO_FILE):
+        return MissingFileError(message, places)
+    return _CLASSES.get(status, InternalError)(message, places)
 
 
 def raise_last(status: int) -> NoReturn:

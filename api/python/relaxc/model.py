@@ -10,7 +10,7 @@ from . import _interrupt, _library
 from ._compile import as_path, as_text, check_session, flag, whole
 from ._library import lib, text
 from ._session import Session
-from .errors import CompileError, UsageError, WriteError, check, counted, missing_file
+from .errors import CompileError, UsageError, WriteError, check, counted
 from .info import CacheInfo, ValueInfo, info_of
 from .profile import Profile
 
@@ -304,6 +304,5 @@ def load(source: str | os.PathLike[str] | bytes, *, function: str | None = None,
         data = bytes(source)
         check(lib.load_memory(data, len(data), c.byref(options), c.byref(handle)))
     else:
-        with missing_file(source):
-            check(lib.load(as_path("source", source), c.byref(options), c.byref(handle)))
+        check(lib.load(as_path("source", source), c.byref(options), c.byref(handle)))
     return Model(Program(handle.value or 0), function, threads, memory_limit)

@@ -4,12 +4,11 @@ from __future__ import annotations
 import ctypes as c
 import os
 import tempfile
-from contextlib import nullcontext
 from typing import Any, Callable, Mapping, Sequence, Union
 
 from ._compile import Options, Path, Ranges, as_path, check_session
 from ._library import encoded, lib
-from .errors import UsageError, check_writable, missing_file
+from .errors import UsageError, check_writable
 from .model import Model, Program
 from .progress import Progress
 
@@ -93,8 +92,7 @@ def compile(source: Source, *, target: str | None = None, dims: Mapping[str, int
     data, name = _bytes_of(source)
     handle = c.c_void_p()
     if data is None:
-        with missing_file(name):
-            options.call(lib.compile, encoded(name), ..., c.byref(handle))
+        options.call(lib.compile, encoded(name), ..., c.byref(handle))
     else:
         options.call(lib.compile_memory, data, len(data), encoded(name), ..., c.byref(handle))
     return Model(Program(handle.value or 0), function, threads, memory_limit)
@@ -122,8 +120,7 @@ def compile_to_file(source: Source, artifact: Path, *, target: str | None = None
     check_writable(os.fspath(artifact))
     data, name = _bytes_of(source)
     if data is None:
-        with missing_file(name):
-            stated.call(lib.compile_to_file, encoded(name), ..., target_file)
+        stated.call(lib.compile_to_file, encoded(name), ..., target_file)
         return
     with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
         path = os.path.join(folder, os.path.basename(name))
@@ -158,8 +155,7 @@ class Module:
         Raises: CompileError, with the node; UnsupportedError."""
         data, name = _bytes_of(source)
         module = Module(data, name)
-        with missing_file(name) if data is None else nullcontext():
-            module.text()
+        module.text()
         return module
 
     def text(self, passes: str = "", *, inline: int | None = None, constants: Path | None = None,
