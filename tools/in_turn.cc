@@ -93,8 +93,8 @@ InTurn measure_pair(Measured& first, Measured& second, const std::vector<vm::Val
   }
   progress_line().end();
   InTurn result{median_of(b), median_of(a), median_of(ratios), true, {}};
-  result.text = fmt::format("{:.3f} ms against {:.3f} ms in turn{} (medians of {}), ratio {:.3f}: {}\n", result.with_ms,
-                            result.without_ms, timing.of_caches(), a.size(), result.ratio, verdict(ratios));
+  result.text = fmt::format("{} against {} in turn{} (medians of {}), ratio {:.3f}: {}\n", as_ms(result.with_ms),
+                            as_ms(result.without_ms), timing.of_caches(), a.size(), result.ratio, verdict(ratios));
   return result;
 }
 

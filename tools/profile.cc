@@ -10,6 +10,7 @@
 #include "support/joined.h"
 #include "support/printable.h"
 #include "tir/schedule/trace.h"
+#include "tools/timing.h"
 #include "vm/formula.h"
 
 namespace relaxc::tools {
@@ -206,8 +207,9 @@ std::string Profile::text(int64_t runs) const {
   auto bandwidth = [](const MemoryLevel& level) {
     return fmt::format("{:.1f} GB/s from {}", level.bytes_per_s / 1e9, level.name);
   };
-  return text + fmt::format("{} kernels take {:.3f} ms of a run, the machine's limit is {:.3f} ms ({:.0f}%): {}, {}\n",
-                            rows_.size(), run_ms, limit_ms(runs), run_ms > 0 ? 100 * limit_ms(runs) / run_ms : 100,
+  return text + fmt::format("{} {} {} of a run, the machine's limit is {} ({:.0f}%): {}, {}\n",
+                            counted(rows_.size(), "kernel"), rows_.size() == 1 ? "takes" : "take", as_ms(run_ms),
+                            as_ms(limit_ms(runs)), run_ms > 0 ? 100 * limit_ms(runs) / run_ms : 100,
                             joined(kProductKinds, rate), joined(limits_.levels, bandwidth));
 }
 

@@ -12,6 +12,7 @@
 #include "support/lists.h"
 #include "support/printable.h"
 #include "tir/schedule/trace.h"
+#include "tools/timing.h"
 
 namespace relaxc::tools {
 
@@ -171,8 +172,8 @@ ProfilePair pair_of(ReadProfile a, ReadProfile b) {
 
 std::string text_of(const ProfilePair& pair) {
   std::string text =
-      fmt::format("A: {}, median {:.3f} ms\nB: {}, median {:.3f} ms, {:.3f} times A's: {}\n", pair.a.name,
-                  pair.a.median_ms, pair.b.name, pair.b.median_ms, pair.b.median_ms / pair.a.median_ms, pair.verdict);
+      fmt::format("A: {}, median {}\nB: {}, median {}, {:.3f} times A's: {}\n", pair.a.name, as_ms(pair.a.median_ms),
+                  pair.b.name, as_ms(pair.b.median_ms), pair.b.median_ms / pair.a.median_ms, pair.verdict);
   for (const ReportValue& row : report_of_settings(pair)) {
     const Report& setting = *row.as<Report>();
     const auto text_at = [&](const char* key) { return *setting.find(key)->as<std::string>(); };

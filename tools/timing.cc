@@ -109,6 +109,8 @@ double ms_since_start() {
   return 1000 * (now_s - std::strtod(field.c_str(), nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
+std::string as_ms(double ms) { return fmt::format("{:.{}f} ms", ms, ms < 0.01 ? 6 : 3); }
+
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
@@ -149,12 +151,12 @@ void print_times(const std::vector<double>& sorted, const Timed& it) {
     const std::string name = infos[i].name.empty() ? "" : printable(infos[i].name) + ": ";
     print_message("input {}{}\n", name, describe(it.inputs[i]));
   }
-  print_message("load or compile {:.2f} s{}\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {}{}\n",
-                it.load_s, it.was_cached ? " (from the cache)" : "", median_of(sorted), sorted.front(), sorted.back(),
-                counted(sorted.size(), "run"), it.cold_caches ? " with cold caches" : "");
-  const std::string p99 = sorted.size() < kRunsForP99 ? "-" : fmt::format("{:.3f}", percentile(sorted, 0.99));
-  print_message("p90 {:.3f} ms, p99 {} ms, first run {:.3f} ms, {:.1f} runs/s, {}\n", percentile(sorted, 0.9), p99,
-                it.cold_ms, runs_per_s(sorted), counted(static_cast<size_t>(it.threads), "thread"));
+  print_message("load or compile {:.2f} s{}\nmedian {}, minimum {}, maximum {} over {}{}\n", it.load_s,
+                it.was_cached ? " (from the cache)" : "", as_ms(median_of(sorted)), as_ms(sorted.front()),
+                as_ms(sorted.back()), counted(sorted.size(), "run"), it.cold_caches ? " with cold caches" : "");
+  const std::string p99 = sorted.size() < kRunsForP99 ? "- ms" : as_ms(percentile(sorted, 0.99));
+  print_message("p90 {}, p99 {}, first run {}, {:.1f} runs/s, {}\n", as_ms(percentile(sorted, 0.9)), p99,
+                as_ms(it.cold_ms), runs_per_s(sorted), counted(static_cast<size_t>(it.threads), "thread"));
 }
 
 Report figures_of(const std::vector<double>& sorted, const Timed& it) {

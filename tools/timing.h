@@ -49,6 +49,8 @@ struct Timed {
 double now_ms();
 // Returns the time since this process was started, loading its libraries included, to 10 ms.
 double ms_since_start();
+// Returns "1.234 ms"; a time of less than a hundredth has three more digits.
+std::string as_ms(double ms);
 // Returns the value in the middle.
 double median_of(std::vector<double> values);
 // Calls the function, which returns milliseconds, as often as the options say before timed runs, but at least once, and
