@@ -20,8 +20,8 @@ inline constexpr const char* kForcePure = "relax.force_pure";
 // A flag (True, or TVM's 1) of a private function: it becomes one tensor program where a rule of the user's names it
 // (passes/compose.cc).
 inline constexpr const char* kPrimitive = "Primitive";
-// Lists of strings: the model's names of the inputs and outputs. The importer sets them, codegen/bytecode.cc reads
-// them.
+// Lists of strings: the model's names of the inputs and outputs. The importer sets them (passes/gradient.cc adds
+// to them), codegen/bytecode.cc reads them.
 inline constexpr const char* kInputNames = "input_names";
 inline constexpr const char* kOutputNames = "output_names";
 // A string: the function that takes the same inputs where their dims fail the tests of this one, such as that two dims

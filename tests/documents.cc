@@ -9,6 +9,8 @@
 
 #include "tests/patterns.h"
 
+#include "tests/catch.h"  // last
+
 namespace relaxc::test {
 
 namespace fs = std::filesystem;
@@ -227,6 +229,23 @@ bool is_as_shown(const std::string& output, const std::string& shown) {
   }
   return std::all_of(wanted.begin() + static_cast<std::ptrdiff_t>(want), wanted.end(),
                      [](const std::string& rest) { return rest == "..."; });
+}
+
+void try_step(const std::string& document, const DocumentStep& step, const fs::path& folder,
+              const std::function<Outcome(const std::string& command)>& run) {
+  if (!step.file.empty()) {
+    fs::create_directories((folder / step.file).parent_path());
+    std::ofstream(folder / step.file) << step.text;
+    return;
+  }
+  const Outcome outcome = run(step.text);
+  INFO(document << ", line " << step.line << ": " << step.text << "\n"
+                << outcome.how_it_ended() << "\n"
+                << outcome.out);
+  CHECK(outcome.exit_code == step.exit_code);
+  if (!step.shown) return;
+  INFO("expected\n" << *step.shown);
+  CHECK(is_as_shown(outcome.out, *step.shown));
 }
 
 }  // namespace relaxc::test

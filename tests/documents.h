@@ -1,9 +1,12 @@
 // The documents of the tree, and the examples in them that run.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "tests/process.h"
 
 namespace relaxc::test {
 
@@ -87,5 +90,9 @@ std::vector<PythonBlock> python_blocks(const std::string& document);
 
 // Returns whether the output is as shown, without regard to blanks at the ends of lines.
 bool is_as_shown(const std::string& output, const std::string& shown);
+
+// Does a step in the folder: writes its file there, or has `run` run its command and checks what came of it.
+void try_step(const std::string& document, const DocumentStep& step, const std::filesystem::path& folder,
+              const std::function<Outcome(const std::string& command)>& run);
 
 }  // namespace relaxc::test

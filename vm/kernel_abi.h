@@ -1,5 +1,5 @@
-/* <relaxc/kernel_abi.h>: the calling convention of every kernel, generated or written by hand. Plain C; this header is
- * the whole contract.
+/* <relaxc/kernel_abi.h>: the calling convention of every kernel, generated or written by hand. Plain C; a
+ * library of kernels needs no other header.
  *
  * A kernel is `int32_t name(const relaxc_kernel_args*)`. It returns 0 on success; anything else is an error and
  * the text, if any, is in context->error. Tensors are dense, row-major, 64-byte aligned when made by relaxc

@@ -44,20 +44,11 @@ void follow(const std::string& document, const fs::path& root) {
   const fs::path home = root / "root", tour = home / "relaxc-tour";
   for (const DocumentStep& step : steps_of(read_document(fs::path(RELAXC_SOURCE_DIR) / document)).steps) {
     const fs::path folder = fs::exists(tour) ? tour : home;
-    if (!step.file.empty()) {
-      std::ofstream(folder / step.file) << step.text;
-      continue;
-    }
-    const Outcome outcome = clean_system("enter", root,
-                                         fmt::format("sudo() {{ \"$@\"; }}\ncd '/{}' && {{ {}\n}} 2>&1",
-                                                     fs::relative(folder, root).string(), step.text));
-    INFO(document << ", line " << step.line << ": " << step.text << "\n"
-                  << outcome.how_it_ended() << "\n"
-                  << outcome.out);
-    CHECK(outcome.exit_code == step.exit_code);
-    if (!step.shown) continue;
-    INFO("expected\n" << *step.shown);
-    CHECK(is_as_shown(outcome.out, *step.shown));
+    try_step(document, step, folder, [&](const std::string& command) {
+      return clean_system("enter", root,
+                          fmt::format("sudo() {{ \"$@\"; }}\ncd '/{}' && {{ {}\n}} 2>&1",
+                                      fs::relative(folder, root).string(), command));
+    });
   }
 }
 
