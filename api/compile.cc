@@ -68,7 +68,7 @@ std::string remedy_for(const std::string& reason) {
   auto says = [&](const char* text) { return reason.find(text) != reason.npos; };
   if (says(" map ") || says("Cannot allocate memory")) return "allow the process more memory";
   if (!says("No such file or directory")) return "install relaxc anew";
-  if (says(kCompilerFile)) return formatted("install {} beside the runtime", kCompilerFile);
+  if (says(kCompilerFile)) return formatted("install {} beside the runtime or the program", kCompilerFile);
   const std::string file = reason.substr(0, reason.find(':')), name = file.substr(file.rfind('/') + 1);
   const std::string command = command_for(name);
   return command.empty() ? formatted("install {}", name) : formatted("install {} ({})", name, command);
@@ -100,19 +100,17 @@ void check_shared(void* compiler) {
   }
 }
 
-// Opens the compiler beside this library, or as the dynamic linker finds it. With RTLD_DEEPBIND its symbols, and those
-// of its libraries, are its own: the host may have other versions of protobuf and LLVM. Then it would not see a host's
-// allocator (a sanitizer's, too), but get memory of it from the C library, so that such a host has to share its
-// symbols.
+// Opens the compiler beside this library or the program, or as the dynamic linker finds it. With RTLD_DEEPBIND its
+// symbols, and those of its libraries, are its own: the host may have other versions of protobuf and LLVM. Then it
+// would not see a host's allocator (a sanitizer's, too), but get memory of it from the C library, so that such a host
+// has to share its symbols.
 relaxc_compiler_entry_type open_compiler() {
-  std::vector<std::string> paths;
-  if (!vm::library_folder().empty()) paths.push_back(vm::library_folder() + "/" + kCompilerFile);
-  paths.emplace_back(kCompilerFile);
+  if (vm::is_static_program()) fail_to_open("a static program opens no libraries", "link it without -static");
   const bool is_shared = has_own_allocator();
   const int flags = RTLD_NOW | RTLD_LOCAL | (is_shared ? 0 : RTLD_DEEPBIND);
   if (is_shared) check_shared(nullptr);
   std::string problem;
-  for (const std::string& path : paths) {
+  for (const std::string& path : vm::places_of(kCompilerFile)) {
     std::string reason;
     void* handle = vm::open_library(path, flags, reason);
     if (handle && is_shared) check_shared(handle);

@@ -7,6 +7,8 @@
 // function.)
 #include "ops/gradient.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -41,7 +43,8 @@ std::vector<VarRef> differentiated_params(const Function& function, const std::s
   return result;
 }
 
-// Names the results, as codegen/bytecode.cc does where the model has no names, and each gradient after its param.
+// Names the results, as codegen/bytecode.cc does where the model has no names, and each gradient after its param, or with a
+// number where a result has that name.
 void name_outputs(Function& function, const Type& result, const std::vector<VarRef>& xs) {
   std::vector<std::string> given;
   if (const AttrValue* names = function.attrs.find(attr_names::kOutputNames)) from_attr(*names, given);
@@ -51,7 +54,12 @@ void name_outputs(Function& function, const Type& result, const std::vector<VarR
     names.emplace_back(i < given.size() ? given[i] : "output_" + std::to_string(i));
     return item;
   });
-  for (const VarRef& x : xs) names.emplace_back(x->name + "_grad");
+  for (const VarRef& x : xs) {
+    const std::string usual = x->name + "_grad";
+    std::string name = usual;
+    for (int i = 1; std::ranges::find(names, AttrValue(name)) != names.end(); ++i) name = fmt::format("{}_{}", usual, i);
+    names.emplace_back(std::move(name));
+  }
   function.attrs.set(attr_names::kOutputNames, std::move(names));
 }
 

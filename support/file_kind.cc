@@ -22,6 +22,8 @@ struct Signature {
 constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed download leaves it", "download it again",
                             true};
 
+constexpr FileContent kPacked{ContentKind::kForeign, "compressed", "unpack it first", true};
+
 constexpr FileContent kImage{ContentKind::kForeign, "an image", "give it to a model as an input"};
 
 constexpr ShortText<23> kElf =
@@ -45,11 +47,19 @@ constexpr Signature kSignatures[] = {
      {ContentKind::kForeign, "a TensorFlow Lite model", "convert it with `python -m tf2onnx.convert --tflite`"}},
     {0, "GGUF", {ContentKind::kForeign, "a GGUF file", "export the model that it was made from"}},
     {0, "\x1f\x8b", {ContentKind::kForeign, "compressed with gzip", "unpack it first", true}},
+    {0,
+     "\xfd"
+     "7zXZ",
+     kPacked},
+    {0, "\x28\xb5\x2f\xfd", kPacked},
+    {257, "ustar", {ContentKind::kForeign, "a tar archive", "unpack it first", true}},
     {0, "<!DOCTYPE", kPage},
     {0, "<!doctype", kPage},
     {0, "<html", kPage},
     {0, "\x89PNG", kImage},
     {0, "\xff\xd8\xff", kImage},
+    {0, "GIF8", kImage},
+    {8, "WEBP", kImage},
     {4,
      "ORTM",
      {ContentKind::kForeign, "ONNX Runtime's own form of a model (.ort)", "give the .onnx file it was made from"}},
@@ -86,6 +96,12 @@ bool is_safetensors(std::string_view bytes) {
   return bytes.size() > kHeader && bytes.substr(4, 4) == "\0\0\0\0"sv && bytes.substr(kHeader).starts_with("{\"");
 }
 
+// Two letters, a size, and four bytes that are kept free.
+bool is_bitmap(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  return bytes.starts_with("BM") && bytes.substr(2).substr(0, 8).ends_with("\0\0\0\0"sv);
+}
+
 // Tells a dictionary or a list from a text such as a vocabulary, which may begin with "[PAD]".
 bool is_json(std::string_view bytes) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -110,6 +126,7 @@ std::optional<FileContent> recognized_content(std::string_view bytes) {
     if (bytes.size() > row.offset && bytes.substr(row.offset).starts_with(row.bytes.view())) return row.content;
   }
   if (const auto archive = content_of_archive(bytes)) return archive;
+  if (is_bitmap(bytes)) return kImage;
   if (is_onnx(bytes))
     return FileContent{ContentKind::kModel, "an ONNX model", "the name of such a model ends in .onnx"};
   if (is_safetensors(bytes))

@@ -293,6 +293,9 @@ void InputOptions::add_picture(CLI::App& app) {
       ->delimiter(',')
       ->check(finite_number())
       ->check(CLI::Validator(is_not_zero, ""));
+  app.add_option("--layout", picture.layout,
+                 "of images, where the dims of the input could mean both: channels before height and width, or behind")
+      ->check(one_of({"nchw", "nhwc"}));
 }
 
 void InputOptions::add_fix_dims(CLI::App& app) {
@@ -407,7 +410,10 @@ void InputOptions::check_picture() const {
     }
     return false;
   };
-  const char* flag = !picture.mean.empty() ? "--mean" : !picture.scale.empty() ? "--scale" : nullptr;
+  const char* flag = !picture.mean.empty()     ? "--mean"
+                     : !picture.scale.empty()  ? "--scale"
+                     : !picture.layout.empty() ? "--layout"
+                                               : nullptr;
   if (flag && std::ranges::none_of(named, holds_picture))
     throw CLI::ValidationError(fmt::format(
         "{} is for inputs that are images, and none is: give one, --input NAME=FILE.png, or leave out {}", flag, flag));

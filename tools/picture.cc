@@ -100,12 +100,12 @@ Pixels resized(const Pixels& image, int64_t height, int64_t width) {
   return result;
 }
 
-// Where the dims of an image are among those of the input.
+// Where the dims of an image are among those of the input. `wanted` is that of the options.
 struct Layout {
   size_t channel, height, width;
   int64_t channels;
 };
-std::optional<Layout> layout_of(const vm::ValueInfo& info) {
+std::optional<Layout> layout_of(const vm::ValueInfo& info, const std::string& wanted) {
   const bool fits =
       info.kind == vm::ValueKind::kTensor && info.dims && (info.dims->size() == 3 || info.dims->size() == 4);
   if (!fits || (info.dtype && !info.dtype->is_float() && !info.dtype->is_integral())) return std::nullopt;
@@ -115,8 +115,9 @@ std::optional<Layout> layout_of(const vm::ValueInfo& info) {
     const vm::DimInfo& dim = info.dims->at(d);
     return dim.text.empty() && (dim.value == 1 || dim.value == 3);
   };
-  if (is_channel(first)) return Layout{first, first + 1, first + 2, info.dims->at(first).value};
-  if (is_channel(first + 2)) return Layout{first + 2, first, first + 1, info.dims->at(first + 2).value};
+  if (is_channel(first) && wanted != "nhwc") return Layout{first, first + 1, first + 2, info.dims->at(first).value};
+  if (is_channel(first + 2) && wanted != "nchw")
+    return Layout{first + 2, first, first + 1, info.dims->at(first + 2).value};
   return std::nullopt;
 }
 
@@ -131,14 +132,34 @@ void check_count(const char* flag, const std::vector<double>& numbers, int64_t c
          channels);
 }
 
+// Sets an element to the nearest value of its dtype; false where that is out of range.
+bool set_rounded(Tensor& tensor, int64_t i, double value) {
+  if (tensor.dtype().is_float()) {
+    tensor.set_double(i, value);
+    return std::isfinite(tensor.as_double(i));
+  }
+  constexpr double kMost = 9.2e18;  // so that the conversion to an integer is defined
+  const double rounded = std::round(value);
+  if (!(std::abs(rounded) <= kMost)) return false;
+  tensor.set_int(i, static_cast<int64_t>(rounded));
+  return tensor.as_double(i) == rounded;
+}
+
+constexpr const char* kColors[] = {"red", "green", "blue"};
+
 }  // namespace
 
 Tensor read_picture(const std::string& path, const vm::ValueInfo& info, const PictureOptions& options,
                     std::vector<std::string>& notes) {
-  const std::optional<Layout> layout = layout_of(info);
+  const std::optional<Layout> layout = layout_of(info, options.layout);
   if (!layout)
-    fail({}, "{}: an image does not fit '{}'; expected one image with 1 or 3 channels, such as float32[1, 3, h, w]",
-         path, printable(to_string(info)));
+    fail({}, "{}: an image does not fit '{}'{}; expected one image with 1 or 3 channels, such as float32[1, 3, h, w]",
+         path, printable(to_string(info)), options.layout.empty() ? "" : " by --layout " + options.layout);
+  if (options.layout.empty() && layout->channel < layout->height && layout_of(info, "nhwc"))
+    notes.push_back(
+        fmt::format("{}: the channels are those before height and width; --layout nhwc reads '{}' the "
+                    "other way",
+                    path, printable(to_string(info))));
   check_count("--mean", options.mean, layout->channels);
   check_count("--scale", options.scale, layout->channels);
   Pixels image = decode(path, layout->channels);
@@ -164,7 +185,11 @@ Tensor read_picture(const std::string& path, const vm::ValueInfo& info, const Pi
         const double scale = of_channel(options.scale, c, dtype.is_float() ? 1.0 / 255 : 1);
         const double value = (image.at(y, x, c) - of_channel(options.mean, c, 0)) * scale;
         const int64_t i = y * strides[layout->height] + x * strides[layout->width] + c * strides[layout->channel];
-        dtype.is_float() ? tensor.set_double(i, value) : tensor.set_int(i, std::llround(value));
+        if (set_rounded(tensor, i, value)) continue;
+        fail({}, "{}: the {} of {:.0f} in row {}, column {} becomes {:g} by --mean and --scale, which is {} {}{}", path,
+             image.channels == 1 ? "gray" : kColors[c], image.at(y, x, c), y, x, value,
+             dtype.is_float() ? "beyond the range of" : "not a value of", to_string(dtype),
+             dtype == DType::int_(8) && options.mean.empty() ? "; give --mean 128" : "");
       }
     }
   }

@@ -52,7 +52,8 @@ std::vector<std::string> own_folders() {
   return result;
 }
 
-// Returns the places of a file in the order in which they are tried; the name alone is the dynamic linker's search.
+}  // namespace
+
 std::vector<std::string> places_of(const char* file) {
   std::vector<std::string> result;
   auto add = [&](const std::string& path) {
@@ -67,6 +68,21 @@ std::vector<std::string> places_of(const char* file) {
   result.emplace_back(file);
   return result;
 }
+
+bool is_static_program() {
+  bool result = true;
+  dl_iterate_phdr(
+      [](dl_phdr_info* program, size_t, void* to) {
+        for (int i = 0; i < program->dlpi_phnum; ++i) {
+          if (program->dlpi_phdr[i].p_type == PT_INTERP) *static_cast<bool*>(to) = false;
+        }
+        return 1;  // the program is the first object
+      },
+      &result);
+  return result;
+}
+
+namespace {
 
 // Returns the path of the file in the first folder that has it, or else the name, for the dynamic linker.
 std::string path_of_shipped(const char* file) {
@@ -91,21 +107,6 @@ const BuiltinLibrary* open_builtins_at(const std::string& path, std::string& pro
   problem = formatted("'{}' is of relaxc {} {}, expected {} {}", printable(path), printable(library->version),
                       printable(library->commit), kVersion, kCommit);
   return nullptr;
-}
-
-// Returns whether the program has everything linked in, the C library too. Then a library that it opens brings a second
-// C library along, and neither of the two can free memory of the other.
-bool is_static_program() {
-  bool result = true;
-  dl_iterate_phdr(
-      [](dl_phdr_info* program, size_t, void* to) {
-        for (int i = 0; i < program->dlpi_phnum; ++i) {
-          if (program->dlpi_phdr[i].p_type == PT_INTERP) *static_cast<bool*>(to) = false;
-        }
-        return 1;  // the program is the first object
-      },
-      &result);
-  return result;
 }
 
 // Opens the library that has a builtin. Reports every place in which it was looked for.

@@ -1,6 +1,8 @@
 // Libraries that come with relaxc, and that only some programs need: the decoders of images, and builtins/.
 #pragma once
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "vm/user_library.h"
 
@@ -47,6 +49,13 @@ BuiltinFunction open_builtin(const std::string& name, const Span& span);
 
 // Returns the folder, absolute, of the library that has the runtime's code; "" where a program has it linked in.
 const std::string& library_folder();
+
+// Returns the places of a file in the order in which they are tried; the name alone is the dynamic linker's search.
+std::vector<std::string> places_of(const char* file);
+
+// Returns whether the program has everything linked in, the C library too. Then a library that it opens brings a second
+// C library along, and neither of the two can free memory of the other.
+bool is_static_program();
 
 // Folders in which libraries lie, absolute or from the folder of the program or of librelaxc.so: that folder, that of
 // an installation beside it, that of the default installation. CMake writes them.

@@ -1,7 +1,9 @@
 #include "batcher.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -50,8 +52,35 @@ Batcher::Batcher(relaxc::Program program, BatchSettings settings)
       settings_(within_range(settings, session_.program())),
       input_(session_.program().inputs()[0]),
       output_(session_.program().outputs()[0]),
-      memory_(Tensor::empty({settings.largest_batch, input_.row_size}, relaxc::kFloat32)),
-      worker_([this] { work(); }) {}
+      memory_(Tensor::empty({settings.largest_batch, input_.row_size}, relaxc::kFloat32)) {
+  if (settings_.largest_batch > 1) check_rows();
+  worker_ = std::thread([this] { work(); });
+}
+
+// Throws where a row of the output depends on the other rows of the input, as far as two random rows tell.
+void Batcher::check_rows() {
+  std::minstd_rand random;
+  std::uniform_real_distribution<float> number(-1, 1);
+  std::vector<Request> both(2);
+  std::vector<float> alone, together;
+  auto add_rows = [&](const Tensor& result, std::vector<float>& to) {
+    to.insert(to.end(), result.data<float>(), result.data<float>() + result.size());
+  };
+  try {
+    for (Request& request : both) {
+      for (int64_t i = 0; i < input_.row_size; ++i) request.sample.push_back(number(random));
+      add_rows(run(std::span(&request, 1)), alone);
+    }
+    add_rows(run(both), together);
+  } catch (const relaxc::RuntimeError&) {
+    return;  // the program does not take any numbers
+  }
+  auto is_near = [](float a, float b) { return !(std::abs(a - b) > 1e-3F + 1e-2F * std::abs(b)); };
+  if (!std::ranges::equal(together, alone, is_near))
+    throw relaxc::RuntimeError(
+        "a row of the output depends on the other rows of the batch, and a batch has rows of several requests; "
+        "--batch 1 runs each request alone");
+}
 
 std::optional<std::future<std::vector<float>>> Batcher::submit(std::vector<float> sample) {
   std::lock_guard lock(mutex_);
@@ -92,12 +121,23 @@ std::vector<Batcher::Request> Batcher::next_batch() {
 }
 
 // Returns the samples as one tensor, in memory that every batch uses.
-Tensor Batcher::stacked(const std::vector<Request>& batch) {
+Tensor Batcher::stacked(std::span<const Request> batch) {
   float* row = memory_.data<float>();
   for (const Request& request : batch) row = std::copy(request.sample.begin(), request.sample.end(), row);
   std::vector<int64_t> shape = input_.shape;
-  shape[0] = std::ssize(batch);
+  shape[0] = static_cast<int64_t>(batch.size());
   return Tensor::view(std::move(shape), relaxc::kFloat32, memory_.raw(), memory_.owner());
+}
+
+// Returns the rows of the output.
+Tensor Batcher::run(std::span<const Request> batch) {
+  Tensor results = session_.run({stacked(batch)})[0];
+  std::vector<int64_t> expected = output_.shape;
+  expected[0] = static_cast<int64_t>(batch.size());
+  if (results.shape() != expected)
+    throw relaxc::RuntimeError(fmt::format("the output has the shape [{}], expected [{}]",
+                                           fmt::join(results.shape(), ", "), fmt::join(expected, ", ")));
+  return results;
 }
 
 void Batcher::count(size_t answered, std::string error) {
@@ -115,12 +155,7 @@ void Batcher::work() {
   for (std::vector<Request> batch; !(batch = next_batch()).empty();) {
     std::string failure;
     try {
-      const Tensor results = session_.run({stacked(batch)})[0];
-      std::vector<int64_t> expected = output_.shape;
-      expected[0] = std::ssize(batch);
-      if (results.shape() != expected)
-        throw relaxc::RuntimeError(fmt::format("the output has the shape [{}], expected [{}]",
-                                               fmt::join(results.shape(), ", "), fmt::join(expected, ", ")));
+      const Tensor results = run(batch);
       const float* row = results.data<float>();
       for (Request& request : batch) {
         request.answer.set_value({row, row + output_.row_size});

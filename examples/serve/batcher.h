@@ -8,6 +8,7 @@
 #include <future>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,8 @@ struct BatchCounts {
   std::string error = {};
 };
 
-// Runs a program of one float32 input and one float32 output whose first dim is the batch: symbolic, and the same. All
-// functions may be called by any thread.
+// Runs a program of one float32 input and one float32 output whose first dim is the batch: symbolic, and the same. Its
+// rows have to be independent of each other; two random ones are tried. All functions may be called by any thread.
 class Batcher {
  public:
   // Throws a RuntimeError when the program is another one.
@@ -65,7 +66,9 @@ class Batcher {
   void work();
   void count(size_t answered, std::string error);
   std::vector<Request> next_batch();
-  relaxc::Tensor stacked(const std::vector<Request>& batch);
+  relaxc::Tensor stacked(std::span<const Request> batch);
+  relaxc::Tensor run(std::span<const Request> batch);
+  void check_rows();
 
   relaxc::Session session_;
   const BatchSettings settings_;

@@ -139,6 +139,13 @@ void set_up(Server& server, serve::Batcher& batcher, const relaxc::Program& prog
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
   server.set_payload_max_length(batcher.sample_size() * sizeof(float) + (1 << 20));
+  // The library would unpack a body before it looks at its size.
+  server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (!request.has_header("Content-Encoding")) return Server::HandlerResponse::Unhandled;
+    response.status = 415;
+    response.set_content("bodies are taken as they are, without Content-Encoding\n", "text/plain");
+    return Server::HandlerResponse::Handled;
+  });
   server.Get("/", [&](const httplib::Request&, httplib::Response& response) {
     const serve::BatchCounts counts = batcher.counts();
     response.status = counts.error.empty() ? 200 : 503;

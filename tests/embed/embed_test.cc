@@ -193,6 +193,23 @@ TEST_CASE("a program in C is one file with the runtime in it", "[embed]") {
                           flags, RELAXC_SOURCE_DIR, project, folder)});
     CHECK(must_run({project + "/one_file", artifact}) == "1.000\n");
   }
+  // The compiler lies beside the program; one that is static has a C library of its own, and refuses it.
+  fs::copy_file(build + "/librelaxc_compiler.so", project + "/librelaxc_compiler.so");
+  std::ofstream(project + "/compiles.c") << "#include <relaxc/relaxc.h>\n#include <stdio.h>\n"
+                                            "int main(int argc, char** argv) {\n"
+                                            "  relaxc_program* program = NULL;\n"
+                                            "  const int status = relaxc_compile(argv[argc - 1], NULL, &program);\n"
+                                            "  puts(status ? relaxc_error_message() : \"compiled\");\n"
+                                            "  return 0;\n"
+                                            "}\n";
+  for (const auto& [flags, answer] :
+       {std::pair("", "compiled"), std::pair("-static", "a static program opens no libraries); link it without")}) {
+    must_run({"sh", "-c",
+              fmt::format("cc " RELAXC_CXX_FLAGS " {0} {1}/compiles.c -o {1}/compiles "
+                          "$(PKG_CONFIG_PATH={2} pkg-config --cflags --libs relaxc-c-static)",
+                          flags, project, folder)});
+    CHECK(contains(must_run({project + "/compiles", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx"}), answer));
+  }
   // It shows the host none of the names of its C++ code.
   const std::string names = must_run({"nm", "-g", "--defined-only", "-f", "just-symbols", build + "/librelaxc.a"});
   std::stringstream lines(names);

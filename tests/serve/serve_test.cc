@@ -158,6 +158,9 @@ TEST_CASE("a server says what is wrong with a request", "[serve]") {
   INFO(wrong);
   CHECK(contains(wrong, "HTTP/1.1 400 "));
   CHECK(contains(wrong, "expected 256 bytes, the 64 float32 elements of a sample, got 5 bytes\n"));
+  std::string packed = post(std::string(256, 'a'));
+  packed.insert(packed.find("Content-Length"), "Content-Encoding: gzip\\r\\n");
+  CHECK(contains(answer_of(server, packed), "HTTP/1.1 415 "));
   const std::string about = answer_of(server, kAbout);
   INFO(about);
   CHECK(contains(about, "image: float32[batch, 1, 8, 8] -> probability: float32[batch, 10]\n"));
@@ -217,6 +220,11 @@ TEST_CASE("a server refuses programs that it cannot batch, and wrong flags", "[s
   REQUIRE(test::run_relaxc({"compile", first_row, "-o", folder.at("first_row.so")}).exit_code == 0);
   CHECK(contains(error_of({folder.at("first_row.so")}),
                  "expected an output with a row for each row of the input, found x: float32[n, 4] -> "));
+  const std::string mixed = folder.write("mixed.py",
+                                         "@R.function\ndef main(x: R.Tensor(('n', 4), 'float32')):\n"
+                                         "    return R.nn.softmax(x, axis=0)\n");
+  REQUIRE(test::run_relaxc({"compile", mixed, "-o", folder.at("mixed.so")}).exit_code == 0);
+  CHECK(contains(error_of({folder.at("mixed.so")}), "a row of the output depends on the other rows of the batch"));
   for (const auto& [flag, value, range] :
        {std::tuple("--port", "many", "0 to 65535"), std::tuple("--port", "99999", "0 to 65535"),
         std::tuple("--port", "", "0 to 65535"), std::tuple("--batch", "0", "1 to 1048576"),

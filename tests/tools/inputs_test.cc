@@ -231,15 +231,35 @@ open('{}', 'wb').write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBB
   CHECK(contains(sized.err, "2 x 1 pixels are scaled to 6 x 4"));
   CHECK(contains(sized.out, "[0.5, 0.2, 0.2]"));
   CHECK(contains(run_relaxc({"run", module, "--input", image, "--mean", "1,2"}).err, "--mean has 2 numbers"));
-  for (const char* flag : {"--mean", "--scale"}) {
+  for (const auto& [flag, value] :
+       {std::pair("--mean", "2"), std::pair("--scale", "2"), std::pair("--layout", "nchw")}) {
     for (const char* command : {"run", "bench"}) {
-      const Outcome unused = run_relaxc({command, module, "--dim", "h=2", "w=2", flag, "2"});
+      const Outcome unused = run_relaxc({command, module, "--dim", "h=2", "w=2", flag, value});
       CHECK(unused.exit_code == 2);
       CHECK(contains(unused.err, fmt::format("{0} is for inputs that are images, and none is: give one, --input "
                                              "NAME=FILE.png, or leave out {0}",
                                              flag)));
     }
   }
+
+  // An element that the dtype does not have is an error; channels stand before the pixels unless --layout says else.
+  auto of_type = [&](const std::string& dims, const std::string& dtype, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"run",
+                                 folder.write("typed.py", "@R.function\ndef main(x: R.Tensor((" + dims + "), '" +
+                                                              dtype + "')):\n    return R.add(x, x)\n"),
+                                 "--input", image});
+    return run_relaxc(flags);
+  };
+  CHECK(contains(of_type("1, 3, 1, 2", "int8", {}).err,
+                 "the red of 255 in row 0, column 0 becomes 255 by --mean and --scale, which is not a value of int8; "
+                 "give --mean 128"));
+  CHECK(contains(of_type("1, 3, 1, 2", "int16", {"--mean", "128"}).out, "[254, -256, -154, -154, -256, -52]"));
+  CHECK(contains(of_type("1, 3, 1, 2", "float16", {"--scale", "1e6"}).err, "which is beyond the range of float16"));
+  const Outcome first = of_type("1, 3, 1, 3", "float32", {}),
+                behind = of_type("1, 3, 1, 3", "float32", {"--layout", "nhwc"});
+  CHECK(contains(first.err, "2 x 1 pixels are scaled to 3 x 1"));
+  CHECK(contains(first.err, "--layout nhwc reads 'x: float32[1, 3, 1, 3]' the other way"));
+  CHECK(contains(behind.err, "2 x 1 pixels are scaled to 1 x 3"));
 
   std::string last = kImageInput;
   last.replace(last.find("(1, 3, \"h\", \"w\")"), 16, "(\"h\", \"w\", 3)    "),
