@@ -43,8 +43,8 @@ std::vector<VarRef> differentiated_params(const Function& function, const std::s
   return result;
 }
 
-// Names the results, as codegen/bytecode.cc does where the model has no names, and each gradient after its param, or with a
-// number where a result has that name.
+// Names the results, as codegen/bytecode.cc does where the model has no names, and each gradient after its param, or
+// with a number where a result has that name.
 void name_outputs(Function& function, const Type& result, const std::vector<VarRef>& xs) {
   std::vector<std::string> given;
   if (const AttrValue* names = function.attrs.find(attr_names::kOutputNames)) from_attr(*names, given);
@@ -57,7 +57,8 @@ void name_outputs(Function& function, const Type& result, const std::vector<VarR
   for (const VarRef& x : xs) {
     const std::string usual = x->name + "_grad";
     std::string name = usual;
-    for (int i = 1; std::ranges::find(names, AttrValue(name)) != names.end(); ++i) name = fmt::format("{}_{}", usual, i);
+    for (int i = 1; std::ranges::find(names, AttrValue(name)) != names.end(); ++i)
+      name = fmt::format("{}_{}", usual, i);
     names.emplace_back(std::move(name));
   }
   function.attrs.set(attr_names::kOutputNames, std::move(names));

@@ -128,14 +128,12 @@ int run(const CompareCommand& command) {
     throw CLI::ValidationError(
         "one is a file of figures (.json) and the other is not: give two of the same kind, by relaxc bench MODEL "
         "--profile --json FILE");
-  const ProfilePair pair = holds_figures(command.a) ? read_pair(command) : profiled_in_turn(command);
+  ProfilePair pair = holds_figures(command.a) ? read_pair(command) : profiled_in_turn(command);
   const bool share_nodes = std::ranges::any_of(
       pair.rows, [](const ProfileRow& row) { return !row.a_kernels.empty() && !row.b_kernels.empty(); });
   if (!share_nodes && !pair.a.kernels.empty() && !pair.b.kernels.empty())
-    print_note(
-        "note: no kernel of '{}' computes a node of '{}': these are different models, so that their times do not "
-        "compare\n",
-        command.a, command.b);
+    pair.verdict =
+        "these are different models, as no kernel computes nodes of both, so that their times do not compare";
   if (command.html != "-") print_message("{}", text_of(pair));
   if (!command.html.empty())
     write_text(command.html, comparison_page(fmt::format("{} and {}", command.a, command.b), report_of(pair).json()));

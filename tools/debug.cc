@@ -81,8 +81,10 @@ class Microscope {
   // Returns the names by which a reference may have values: those of results and of nodes.
   std::vector<std::string> names_of_values() const {
     std::vector<std::string> names = map_each(results_, [](const NamedValue& result) { return result.name; });
-    for (const OnnxGraphNode& node : plain_.nodes())
-      names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+    for (const OnnxGraphNode& node : plain_.nodes()) {
+      std::ranges::copy_if(node.outputs, std::back_inserter(names),
+                           [&](const std::string& name) { return !find_item(results_, name, &NamedValue::name); });
+    }
     return names;
   }
 
@@ -92,6 +94,7 @@ class Microscope {
   // run of random inputs fails, because they divide by 0 or are indices that are too large, it draws other integers.
   std::string run_and_compare() {
     module_ = read_scheduled_module(options_.model, settings_);
+    check_seeds(*module_);
     const CompiledModule compiled = compile(*module_, settings_);
     const Program program = compiled.load();
     const vm::Function& function = program.function(settings_.function);
@@ -114,6 +117,17 @@ class Microscope {
     }
     say_random_inputs();
     std::rethrow_exception(failure);
+  }
+  // Two runs of a model do not compare where it draws other numbers in each.
+  static void check_seeds(const IRModule& module) {
+    for (const auto& [name, function] : module.functions) {
+      walk(function, [&](const Ref<Call>& call) {
+        if (op_name(call) == "relax.random.seed")
+          fail(call.span(),
+               "its random numbers differ from run to run, so that no two levels agree; give it a seed (in ONNX the "
+               "attribute 'seed') to debug the model");
+      });
+    }
   }
   std::string run_on(RandomIntegers integers, const Program& program, const IRModule& lowered) {
     InputOptions flags = options_.inputs;

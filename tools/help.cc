@@ -34,9 +34,10 @@ std::string full_name(const CLI::App& app) {
 }
 
 std::string unknown_command(const CLI::App& app, const std::string& word) {
-  return fmt::format("error: {} has no command '{}'{}\n  note: {} --help {}\n", full_name(app), word,
-                     suggestion(word, command_names(app)), full_name(app),
-                     command_names(app).empty() ? "says more" : "lists the commands");
+  const std::vector<std::string> known = command_names(app);
+  return fmt::format("error: {} has no command '{}'{}\n  note: {} --help {}{}\n", full_name(app), word,
+                     suggestion(word, known), full_name(app), known.empty() ? "says more" : "lists the commands",
+                     app.get_name() == "relaxc-run" ? "; relaxc, which has the compiler, has more" : "");
 }
 
 std::string unknown_flag(const CLI::App& app, const std::string& text) {
@@ -130,6 +131,12 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
     if (*value == '[' && argument.ends_with(']') && access(value, F_OK) != 0) argument += ' ';
   }
   return arguments;
+}
+
+int exit_without_command(const CLI::App& app, int argc) {
+  if (argc > 1) throw CLI::RequiredError("a command");
+  print_error("{}", app.help());
+  return kUsage;
 }
 
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {

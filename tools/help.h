@@ -20,6 +20,8 @@ void add_help(CLI::App& app);
 // Returns the arguments as App::parse takes them, the last one first. CLI11 splits a list in brackets, which is one
 // value here; a space behind it prevents that.
 std::vector<std::string> arguments_of(int argc, char** argv);
+// Prints the help where there are no arguments at all, and returns the exit code; throws a CLI::RequiredError else.
+int exit_without_command(const CLI::App& app, int argc);
 // Prints what --help, --version or wrong usage has to say, and returns the exit code.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error);
 

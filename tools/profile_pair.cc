@@ -111,6 +111,10 @@ ReportList report_of_settings(const ProfilePair& pair) {
 std::string setting_text(const Attrs& figures, const char* name) {
   const AttrValue* value = figures.find(name);
   const auto* text = value ? value->as<std::string>() : nullptr;
+  if (const auto* sizes = value ? value->as<Attrs>() : nullptr) {
+    auto size_of = [](const auto& size) { return fmt::format("{}={}", size.first, to_string(size.second)); };
+    return sizes->begin() == sizes->end() ? "none" : joined(*sizes, size_of);
+  }
   return text ? *text : value ? to_string(*value) : "";
 }
 

@@ -1,6 +1,7 @@
 #include "tools/reference_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "support/diagnostic.h"
@@ -39,7 +40,12 @@ static void read_values(const std::string& path, ReferenceValues& values) {
   } catch (const fs::filesystem_error& error) {
     fail({}, "the folder '{}' cannot be read: {}", path, error.code().message());
   }
-  if (!path.ends_with(".npz")) fail({}, "'{}' is neither an archive of values (.npz) nor a folder of them", path);
+  if (path.ends_with(".npy")) {
+    values.named.insert_or_assign(fs::path(path).stem(), with_compile_errors({}, [&] { return read_npy(path); }));
+    return;
+  }
+  if (!path.ends_with(".npz"))
+    fail({}, "'{}' is neither an archive of values (.npz) nor a folder of them, nor NAME.npy", path);
   read_archive(path, values.named);
 }
 
@@ -56,6 +62,16 @@ ReferenceValues read_reference_values(const std::vector<std::string>& paths) {
     if (!has_more) fail({}, "'{}' has no values: expected output_0.pb, or NAME.npy for values of the model", path);
   }
   return values;
+}
+
+static bool same_elements(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return false;
+  auto is_number = [](const Tensor& tensor) { return !tensor.dtype().is_complex() && !tensor.dtype().is_string(); };
+  if (!is_number(a) || !is_number(b)) return true;  // nothing is said of these
+  for (int64_t i = 0; i < a.size(); ++i) {
+    if (a.as_double(i) != b.as_double(i) && !std::isnan(a.as_double(i))) return false;
+  }
+  return true;
 }
 
 std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>& infos,
@@ -82,6 +98,12 @@ std::vector<vm::Value> ReferenceValues::inputs(const std::vector<vm::ValueInfo>&
   }
   std::vector<vm::Value> values = flags.make(infos, std::move(given), &notes);
   for (const std::string& note : notes) print_note("note: {}\n", note);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const Tensor *stated = find_value(named, infos[i].name), *given = values[i].get_if<Tensor>();
+    if (stated && given && !same_elements(*stated, *given))
+      print_note("note: --reference has another '{0}' than --input, and its other values may depend on it\n",
+                 printable(infos[i].name));
+  }
   return values;
 }
 

@@ -151,7 +151,7 @@ int run(int argc, char** argv) {
     } else if (print_target) {
       print_text(relaxc::print_target(relaxc::codegen::parse_target(target)));
     } else if (app.get_subcommands().empty()) {
-      throw CLI::RequiredError("a subcommand, or --print-target");
+      exit_code = exit_without_command(app, argc);
     }
   } catch (const CLI::ParseError& error) {
     exit_code = exit_of_parser(app, error);

@@ -188,7 +188,7 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(arguments_of(argc, argv));
     if (print_version) print_text("relaxc-run " + version_text() + "\n");
-    if (!print_version && app.get_subcommands().empty()) throw CLI::RequiredError("a subcommand");
+    if (!print_version && app.get_subcommands().empty()) exit_code = exit_without_command(app, argc);
   } catch (const CLI::ParseError& error) {
     exit_code = exit_of_parser(app, error);
   }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "support/joined.h"
+#include "support/printable.h"
 #include "vm/error.h"
 #include "vm/executable.h"
 
@@ -61,7 +62,7 @@ std::string describe(const Value& value) {
     case ValueKind::kDouble:
       return formatted("{}", value.number());
     case ValueKind::kString:
-      return formatted("'{}'", value.string());
+      return formatted("'{}'", printable(value.string(), std::string::npos));
     case ValueKind::kStorage:
       return formatted("storage of {} bytes", value.storage().bytes);
     case ValueKind::kClosure:

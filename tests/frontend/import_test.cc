@@ -174,6 +174,10 @@ TEST_CASE("files of other formats are named with what to do", "[frontend]") {
                             {"\x93NUMPY\x01\x00"sv, "an array of NumPy"},
                             {"\x10\x00\x00\x00\x00\x00\x00\x00{\"w\":{\"dtype\""sv, "weights without their graph"},
                             {"GGUF\x03\x00\x00\x00"sv, "a GGUF file"},
+                            {"GIF89a\x01\x00"sv, "an image"},
+                            {"RIFF\x36\x00\x00\x00WEBPVP8 "sv, "an image"},
+                            {"BM\x46\x00\x00\x00\x00\x00\x00\x00\x36\x00"sv, "an image"},
+                            {"\x28\xb5\x2f\xfd\x04\x00"sv, "compressed"},
                             {"\x89PNG\r\n\x1a\n"sv, "an image"},
                             {"\x18\x00\x00\x00ORTM"sv, "ONNX Runtime's own form of a model"}}) {
     INFO(what);

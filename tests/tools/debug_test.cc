@@ -180,6 +180,24 @@ TEST_CASE("debug compares with a reference, and says with how much of it", "[too
   write_npy(folder.at("values/active.npy"), test::numbers({3, 16}));
   const Outcome parted = debug_in(folder, model, given);
   CHECK(contains(parted.out, "compared with the reference: 0 of 1 result, and 1 value within the model"));
+  write_npy(folder.at("x.npy"), test::numbers({4, 8}));
+  const Outcome others = run_relaxc(
+      {"debug", model, "-o", folder.at("found"), "--input", folder.at("x.npy"), "--reference", folder.at("values")});
+  CHECK(contains(others.err, "note: --reference has another 'x' than --input, and its other values may depend on it"));
+  const Outcome single =
+      debug_in(folder, model, {"--input", folder.at("values/x.npy"), "--reference", folder.at("values/active.npy")});
+  CHECK(contains(single.out, "compared with the reference: 0 of 1 result, and 1 value within the model"));
+}
+
+TEST_CASE("debug refuses a model that draws other random numbers in each run", "[tools]") {
+  test::Folder folder("debug_random");
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,2").output("y");
+  model.node("RandomNormalLike", "x", "noise");
+  model.node("Add", "x noise", "y");
+  const Outcome outcome = debug_in(folder, folder.write("random.onnx", model.proto().SerializeAsString()), {});
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.err, "node 'noise' (RandomNormalLike): error: its random numbers differ from run to run"));
 }
 
 TEST_CASE("debug compares values within the model although the results agree", "[tools]") {

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import os
 import tempfile
-from typing import Any, Callable, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Protocol, Sequence, Union
 
 from ._compile import Options, Path, Ranges, as_path, check_session
 from ._library import encoded, lib
@@ -13,7 +13,15 @@ from .model import Model, Program
 from .progress import Progress
 
 _IN_MEMORY = "the model"  # the name in messages of a model that is not in a file
-Source = Union[str, "os.PathLike[str]", bytes, "Module", Any]
+
+
+class ModelProto(Protocol):
+    """An onnx.ModelProto, or what serializes itself as one."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
+Source = Union[str, "os.PathLike[str]", bytes, "Module", ModelProto]
 
 
 def _bytes_of(source: Source) -> tuple[bytes | None, str]:
@@ -149,7 +157,7 @@ class Module:
         return module
 
     @staticmethod
-    def from_onnx(source: str | os.PathLike[str] | bytes | Any) -> Module:
+    def from_onnx(source: str | os.PathLike[str] | bytes | ModelProto) -> Module:
         """Imports an ONNX model: its path, its bytes or an onnx.ModelProto.
 
         Raises: CompileError, with the node; UnsupportedError."""
