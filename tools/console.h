@@ -23,6 +23,7 @@ struct Console {
   bool quiet = false;    // -q: results and errors, neither notes nor warnings nor progress
   bool verbose = false;  // -v: what was done, too
   std::string color = "auto";
+  bool has_result = false;  // standard output has a result, and lines for a person go to standard error
 };
 Console& console();
 // Adds -v, -q and --color to the command.
@@ -39,18 +40,20 @@ std::string counted(size_t count, const char* noun);
 
 // Prints a module, code or figures unchanged, for programs to read. It ends the line of progress.
 void print_text(std::string_view text);
+// Prints text for a person to standard error, above the line of progress. A failure to write it is ignored, because it
+// cannot be reported.
+void print_to_errors(const std::string& text);
 // Prints lines for a person to standard output, with control characters in quoted names escaped. Throws RuntimeError
 // when they cannot be written, as print_text does.
 template <class... Args>
 void print_message(fmt::format_string<Args...> format, Args&&... args) {
-  print_text(printable_lines(fmt::format(format, std::forward<Args>(args)...)));
+  const std::string lines = printable_lines(fmt::format(format, std::forward<Args>(args)...));
+  console().has_result ? print_to_errors(lines) : print_text(lines);
 }
 // Writes to the file; "-" is standard output.
 void write_text(const std::string& path, std::string_view text);
 
-// Prints text for a person to standard error, above the line of progress. A failure to write it is ignored, because it
-// cannot be reported.
-void print_to_errors(const std::string& text);
+// Prints an error, as print_to_errors does.
 template <class... Args>
 void print_error(fmt::format_string<Args...> format, Args&&... args) {
   print_to_errors(fmt::format(format, std::forward<Args>(args)...));

@@ -35,7 +35,7 @@ struct RunnerOptions {
 };
 
 int run(const RunnerOptions& options) {
-  check_output_folder(options.results.output_dir, options.inputs.files());
+  options.results.check(options.inputs.files());
   const Program program = Program::load(options.artifact);
   const vm::Function& function = program.function(options.function);
   Session session(program, {.threads = options.threads, .memory_limit = options.memory_limit});

@@ -34,6 +34,16 @@ void write_result(const std::string& path, const NamedValue& result, const Resul
   options.format == "pb" ? options.tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
 }
 
+// Writes the only result to the file of the options.
+void write_only_result(const std::vector<NamedValue>& results, const ResultOptions& options) {
+  const std::optional<Tensor> tensor = results.size() == 1 ? as_tensor(results[0]) : std::nullopt;
+  if (!tensor)
+    fail_usage({}, "--output writes one tensor, and the results are {}; --output-dir DIR writes each to a file",
+               results.empty() ? "none" : joined(results, [](const auto& result) { return printable(result.name); }));
+  const std::string path = console().has_result ? "/dev/stdout" : options.output;
+  options.format == "pb" ? options.tensor_pb(path, *tensor, results[0].name) : write_npy(path, *tensor);
+}
+
 // Returns the lines of the file, each the name of a class.
 std::vector<std::string> labels_of(const ResultOptions& options) {
   if (options.labels.empty()) return {};
@@ -73,6 +83,9 @@ void show_largest(const NamedValue& result, int64_t count, const std::vector<std
 void ResultOptions::add_to(CLI::App& app) {
   app.add_option("--output-dir", output_dir,
                  tensor_pb ? "write output_0.npy (or .pb) ... there" : "write output_0.npy ... there");
+  app.add_option("-o,--output", output,
+                 "write the only result there; -: to standard output, and messages to standard error")
+      ->excludes("--output-dir");
   if (tensor_pb) {
     app.add_option("--format", format, "the format of written outputs")
         ->check(one_of({"npy", "pb"}))
@@ -84,9 +97,17 @@ void ResultOptions::add_to(CLI::App& app) {
       ->check(CLI::ExistingFile);
 }
 
+void ResultOptions::check(const std::vector<std::string>& inputs) const {
+  check_output_folder(output_dir, inputs);
+  for (const std::string& input : inputs) check_output(output, input);
+  if (!output.empty()) check_writable({output});
+  console().has_result = output == "-";
+}
+
 void show_results(const std::vector<NamedValue>& results, const std::string& function, const ResultOptions& options) {
   constexpr int64_t kUsualTop = 5;
   const int64_t top = options.top > 0 ? options.top : options.labels.empty() ? 0 : kUsualTop;
+  if (!options.output.empty()) write_only_result(results, options);
   if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
   if (results.empty()) print_message("{} has no results\n", function);
   const std::vector<std::string> labels = labels_of(options);

@@ -115,7 +115,7 @@ int run(const RunOptions& stated) {
   options.inputs = with_buffer_names(stated.inputs, stated.model);
   fix_dims(options.inputs, options.model, options.compiler);
   options.cache.note_artifacts({options.model});
-  check_output_folder(options.results.output_dir, stated.inputs.files());
+  options.results.check(stated.inputs.files());
   const CompileSettings settings = settings_of(options);
   if (options.accuracy)
     report_accuracy(options.model, options.compiler, options.threads, [&](const auto& inputs) {
