@@ -79,6 +79,11 @@ struct Blocks {
   // Returns whether so many channels fill enough of their blocks.
   bool are_filled(int64_t channels) const { return 2 * channels >= padded(channels); }
   bool is_depthwise() const { return relaxc::is_depthwise(groups, filters, depth); }
+  // Returns how many times as many products as without padding those of whole blocks are. Pictures have no blocks.
+  double padding(bool is_picture) const {
+    auto of = [&](int64_t count) { return static_cast<double>(padded(count)) / static_cast<double>(count); };
+    return of(filters) * (is_picture || groups > 1 ? 1 : of(depth));
+  }
   // Returns how many groups make one whose channels and filters fill blocks; nullopt if none do, or too many for the
   // products with zeros that this takes.
   std::optional<int64_t> merged_groups(bool is_constant) const {
@@ -97,7 +102,7 @@ struct Form {
   int64_t window;
   bool is_depthwise, is_grouped, is_picture;
   bool has_strides, is_dilated;
-  bool has_long_rows;
+  bool has_long_rows, has_known_rows;
   double filled_lanes;       // of a vector along a row, as a part of all
   bool has_whole_points;     // all pixels, read point by point, fill vectors
   bool is_narrow, has_dots;  // bytes or bfloat16; sums of several products in one instruction
@@ -109,7 +114,8 @@ struct Form {
     if (is_depthwise)
       return (has_strides ? 2.5 : window >= kLargeWindow ? 1.8 : has_long_rows ? 1.1 : 1.3) / filled_lanes;
     if (has_strides) return is_picture ? 1.5 : is_grouped ? 1.9 : 2.5;
-    if (has_long_rows) return 1.2;
+    // The last vector of a row of unknown length may be far from full. A window of one element reads few of them.
+    if (has_long_rows) return window == 1 || has_known_rows ? 1.2 : 1.4;
     return is_grouped ? 1.4 : 3.5;
   }
   // In blocks they lie along channels, and Winograd's algorithm may compute windows of 3x3.
@@ -157,6 +163,7 @@ Form form_of(const LayoutQuestion& q, const Blocks& blocks, const ConvAttrs<2>& 
           .has_strides = attrs.strides[0] * attrs.strides[1] > 1,
           .is_dilated = attrs.dilation[0] * attrs.dilation[1] > 1,
           .has_long_rows = width >= static_cast<double>(kLongRow * blocks.block),
+          .has_known_rows = as_int(result.back()).has_value(),
           .filled_lanes = std::min(1.0, width / static_cast<double>(blocks.block)),
           .has_whole_points = num_points && *num_points % blocks.block == 0,
           .is_narrow = numbers != Numbers::kFloat32,
@@ -235,8 +242,7 @@ std::optional<LayoutOffer> offer_of(const LayoutQuestion& q) {
   };
   const Form form = form_of(q, blocks, attrs, *numbers, is_picture);
   const double products = guessed_elements(*result, q.sizes) * static_cast<double>(blocks.depth * form.window);
-  const double with_zeros =
-      static_cast<double>(*merged * blocks.padded(blocks.filters)) / static_cast<double>(blocks.filters);
+  const double with_zeros = static_cast<double>(*merged) * blocks.padding(is_picture);
   const double gain = products * (form.plain_time() - with_zeros * form.time_in_blocks()) /
                           static_cast<double>(q.target.products_per_cycle()) +
                       (form.window == 1 ? 0 : cycles_of_far_planes(q, *data_dims, blocks.depth));
