@@ -71,7 +71,7 @@ class Unfolding {
       dims.push_back(conv_.out[d]);
     }
     dims[1] = simplify(dims[1]);
-    Expr data = reshape(op_.call.args[0], apart);
+    Expr data = reshape(whole_patches(), apart);
     for (size_t d = 0; d < n; ++d)
       data = first_elements(data, 3 + 2 * static_cast<int64_t>(d), *as_int(conv_.kernel[d]));
     to_front.insert(to_front.end(), grid.begin(), grid.end());
@@ -134,6 +134,30 @@ class Unfolding {
     return b_.op("strided_slice", args);
   }
   int64_t depth() const { return *as_int(conv_.kernel[0]); }
+
+  // Returns the data that ends with the last step: without what no patch reads, or with zeros behind a patch that is
+  // shorter than its step.
+  Expr whole_patches() {
+    Expr data = op_.call.args[0];
+    std::vector<Expr> dims = *known_shape(data.type());
+    std::vector<int64_t> widths(2 * dims.size(), 0);
+    std::vector<Expr> lists[4];  // axes, begins, ends, steps
+    for (size_t d = 0; d < conv_.spatial; ++d) {
+      const Expr end = simplify(conv_.out[d] * conv_.strides[d]);
+      if (structural_equal(end, conv_.in[d])) continue;
+      const Expr numbers[] = {int_imm(static_cast<int64_t>(d) + 2), int_imm(0), end, int_imm(1)};
+      for (size_t i = 0; i < 4; ++i) lists[i].push_back(numbers[i]);
+      dims[d + 2] = end;
+      widths[2 * (d + 2) + 1] = conv_.strides[d] - *as_int(conv_.kernel[d]);
+    }
+    if (lists[0].empty()) return data;
+    if (std::ranges::any_of(widths, [](int64_t width) { return width > 0; }))
+      data = b_.op("nn.pad", {data}, PadAttrs{.pad_width = widths});
+    std::vector<Expr> args = {data};
+    for (const std::vector<Expr>& list : lists) args.push_back(tuple(list));
+    return b_.emit(call(op_ref(ops::kStridedSlice), args, write_attrs(SliceAttrs{.assume_inbound = true}),
+                        tensor_type(dims, *tensor_dtype(data.type())), op_.span));
+  }
 
   // Returns the planes across that axis that the k-th plane of the weight meets, as many as the result has.
   Expr planes_of(const Expr& data, int64_t axis, int64_t k) {
@@ -213,9 +237,10 @@ std::optional<Expr> convolution_of_patches(const OpCall& op, const Conv& conv, B
   std::optional<int64_t> elements = as_int(conv.in_channels);
   for (size_t d = 0; elements && d < conv.spatial; ++d) {
     const auto kernel = as_int(conv.kernel[d]);
+    // Images of other sizes are read in place; the form for volumes takes three times as long as the copy and the sums.
+    const bool fills_data = structural_equal(simplify(conv.out[d] * conv.strides[d]), conv.in[d]) || conv.spatial == 3;
     const bool is_apart = kernel && *kernel > 0 && *kernel <= conv.strides[d] && conv.dilation[d] == 1 &&
-                          conv.padding.before[d] == 0 && conv.padding.after[d] == 0 &&
-                          structural_equal(simplify(conv.out[d] * conv.strides[d]), conv.in[d]);
+                          conv.padding.before[d] == 0 && conv.padding.after[d] == 0 && fills_data;
     elements = is_apart && *elements <= kMostElementsOfPatch ? std::optional(*elements * *kernel) : std::nullopt;
   }
   const bool has_patches =
