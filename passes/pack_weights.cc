@@ -70,8 +70,12 @@ class WeightPacker final : public GraphRewriter {
                           .filters = filters[0],
                           .has_constant_weight = conv.args[1].is<Constant>(),
                           .out = *known_shape(binding.value.type())};
-    const WinogradChoice by_formula = choose_winograd(sums, kWinogradError, target_),
-                         chosen = choose_winograd(sums, context_.winograd_error, target_);
+    const bool is_integer = tensor_dtype(conv.args[1].type()) != kFloat32;
+    auto choice = [&](double most_error) {
+      return is_integer ? WinogradChoice{gains_by_integers(conv, binding.value.type(), most_error, target_), 2}
+                        : choose_winograd(sums, most_error, target_);
+    };
+    const WinogradChoice by_formula = choice(kWinogradError), chosen = choice(context_.winograd_error);
     auto name_of = [](bool gains) { return AttrValue(gains ? "winograd" : "direct"); };
     const bool is_direct = !chosen.gains || users_rule_fits(conv, binding);
     const bool is_chosen = decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
@@ -79,7 +83,9 @@ class WeightPacker final : public GraphRewriter {
     if (!is_chosen) return std::nullopt;
     skip_rules(binding);
     AttrList tiles;
-    for (int64_t tile : winograd::MinimalFiltering::tiles()) tiles.emplace_back(tile);
+    for (int64_t tile : winograd::MinimalFiltering::tiles()) {
+      if (!is_integer || tile == by_formula.tile) tiles.emplace_back(tile);
+    }
     return *decide("convolution_algorithm", "tile", binding.var, context_, tiles, by_formula.tile, chosen.tile)
                 .as<int64_t>();
   }
@@ -126,10 +132,10 @@ class WeightPacker final : public GraphRewriter {
       if (!is_for_convolutions(rule)) continue;
       if (!program) {
         Call direct = conv;
-        const Layout layout = *weight_layout_of(conv);
+        const Layout layout = *packed_layout_of(conv, binding);
         direct.attrs = conv.attrs.with("kernel_layout", layout.text());
         std::vector<Expr> packed = layout.from_plain(*known_shape(conv.args[1].type()));
-        direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
+        direct.args[1] = make_var("weight", tensor_type(std::move(packed), *tensor_dtype(conv.args[1].type())));
         program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::short_name(ops::kConv2d));
       }
       if (schedule_by_rule(rule, "conv2d", *program, target_, false).program) return true;
@@ -173,12 +179,16 @@ class WeightPacker final : public GraphRewriter {
     return *decide("constant_operand", "panel", product, context_, candidates, formula).as<int64_t>();
   }
 
-  // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
-  std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) const {
+  std::optional<Layout> packed_layout_of(const Call& node, const Binding& binding) const {
     const DType result = accumulation_dtype(tensor_dtype(binding.value.type()).value_or(kFloat32));
     const DotForm* form = find_dot_form(tensor_dtype(node.args[0].type()).value_or(kFloat32),
                                         tensor_dtype(node.args[1].type()).value_or(kFloat32), result, target_);
-    const auto layout = weight_layout_of(node, form ? form->group : 1);
+    return weight_layout_of(node, form ? form->group : 1);
+  }
+
+  // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
+  std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) const {
+    const auto layout = packed_layout_of(node, binding);
     if (!layout || node.attrs.get_string("kernel_layout", "") != layout->axes()) return std::nullopt;
     return b.op(ops::short_name(ops::kConv2d), {node.args[0], to_layout(node.args[1], *layout, b)},
                 node.attrs.with("kernel_layout", layout->text()), binding.var->name);

@@ -2,13 +2,14 @@
 // instruction for a product or convolution of bytes, its left operand is int16. The kernel that makes the numbers
 // stores them so, and what makes them real again reads these. An instruction that clamps sums of two products to 16
 // bits is taken for all of them where sums may be clamped (--fast-int8), and else for constant weights that rarely make
-// larger sums; exact_sums splits such weights.
+// larger sums; exact_sums splits such weights. Convolutions by Winograd's algorithm widen bytes themselves.
 #include <algorithm>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/byte_pairs.h"
 #include "passes/compose.h"
+#include "passes/winograd.h"
 #include "tir/dot_forms.h"
 
 namespace relaxc {
@@ -50,7 +51,7 @@ class ByteWidener final : public GraphRewriter {
 
   FunctionRef form(const FunctionRef& function) {
     walk(function->body, [&](const Ref<Call>& call) {
-      if (is_widened(*call)) wanted_.insert(call->args[0].get());
+      if (is_widened(*call, call.type())) wanted_.insert(call->args[0].get());
     });
     return wanted_.empty() ? function : run(function);
   }
@@ -64,17 +65,20 @@ class ByteWidener final : public GraphRewriter {
       wide_.insert_or_assign(bytes.get(), widened(bytes, b));
       return bytes;
     }
+    const bool widens = is_widened(*call, binding.value.type());
     const bool reads_numbers = as_call(binding.value, ops::kDequantize) || as_call(binding.value, ops::kAstype);
-    const Expr* wide = reads_numbers || is_widened(*call) ? find_value(wide_, call->args[0].get()) : nullptr;
-    if (!wide && !is_widened(*call)) return std::nullopt;
+    const Expr* wide = reads_numbers || widens ? find_value(wide_, call->args[0].get()) : nullptr;
+    if (!wide && !widens) return std::nullopt;
     std::vector<Expr> args = call->args;
     args[0] = wide ? *wide : widened(args[0], b);
     return b.op(op_name(binding.value), std::move(args), call->attrs, binding.var->name);
   }
 
  private:
-  bool is_widened(const Call& call) const {
+  bool is_widened(const Call& call, const Type& result) const {
     if (!is_product(call)) return false;
+    const bool is_convolution = call.callee.as<OpRef>()->name == ops::kConv2d.text;
+    if (is_convolution && gains_by_integers(call, result, context_.winograd_error, context_.target)) return false;
     const DotForm* form = find_dot_form(*tensor_dtype(call.args[0].type()), kByte, kInt32, context_.target);
     return !form || (form->clamps() && !context_.fast_int8 && !has_few_large_pairs(call, *form));
   }

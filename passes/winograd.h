@@ -7,14 +7,22 @@
 //   2             4               16/9             0.56   0.72
 //   4            2.25              4               1.67   2.3
 //   6            1.78             64/9             6.9    9.6
+//
+// For m = 2 the transforms are sums and differences, but for the factor 1/2 of weights along a side: integers stay
+// integers where weights are multiplied by 4, and sums divided by it.
 #pragma once
 #include "passes/graph_rewriter.h"
 
 namespace relaxc {
 
+// Returns whether a convolution of bytes with constant weights, in any layout of the data, is faster by F(2x2, 3x3) in
+// integers, where the target has no instruction that sums products of bytes exactly. The results are the same.
+// An error of at most 0 asks for direct sums, as below.
+bool gains_by_integers(const Call& conv, const Type& result, double most_error, const Target& target);
+
 // Returns whether the convolution has a form that Winograd's algorithm computes. Expects data [N, C / b, H, W, b] in
-// blocks of the target's vector lanes b and a float32 weight OIHW of known dims; any padding, any extents, also
-// symbolic.
+// blocks of the target's vector lanes b and a weight OIHW of known dims, float32, or constant bytes; any padding, any
+// extents, also symbolic.
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target);
 
 // Returns the convolution as a call_tir of such a program on transformed weights, for tiles of m x m results. Expects

@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "codegen/target.h"
+#include "ir/text/parser.h"
 #include "passes/winograd.h"
 #include "passes/winograd_transforms.h"
+#include "tests/constants.h"
 #include "tests/differential/differential.h"
 #include "tests/interpret_module.h"
 #include "tir/lower/lower.h"
@@ -190,6 +192,78 @@ TEST_CASE("winograd: weights that only run time knows", "[passes]") {
           {{1, 7, 7}, {2, 9, 13}, {0, 5, 5}}, "host", tile == 4);
   check({.channels = 64, .filters = 32, .dims = "1,28,28", .epilogue = false, .constant_weight = false}, {{1, 28, 28}},
         "x86-64-v3");
+}
+
+// Bytes as large as they may be: patches and weights, 4 times as large, still are words.
+TEST_CASE("winograd: sums of bytes are exact", "[passes]") {
+  struct Case {
+    const char *data, *dims;
+    int64_t channels, filters;
+    std::vector<int64_t> image, padding;
+  };
+  const auto [dtype, dims, channels, filters, image, padding] =
+      GENERATE(Case{"uint8", "2, 64, 14, 14", 64, 64, {2, 14, 14}, {1, 1, 1, 1}},
+               Case{"int8", "1, 32, 23, 17", 32, 48, {1, 23, 17}, {0, 1, 2, 1}},
+               Case{"uint8", R"("n", 32, "h", "w")", 32, 64, {2, 15, 18}, {1, 1, 1, 1}});
+  CAPTURE(dtype, dims);
+  Diagnostics diagnostics;
+  const IRModule parsed = parse_module(fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({}), "{}"), w: R.Tensor(({}, {}, 3, 3), "int8")):
+    with R.dataflow():
+        y = R.nn.conv2d(x, w, padding=[{}], out_dtype="int32")
+        R.output(y)
+    return y
+)",
+                                                   dims, dtype, filters, channels, fmt::join(padding, ", ")),
+                                       "bytes.py", op_table(), diagnostics);
+  REQUIRE(diagnostics.all().empty());
+  Tensor data = Tensor::empty({image[0], channels, image[1], image[2]}, *parse_dtype(dtype)),
+         weight = Tensor::empty({filters, channels, 3, 3}, DType::int_(8));
+  const int64_t least = data.dtype().is_uint() ? 0 : -128, most = least + 255;
+  // The largest sums, patches of the largest differences, and all bytes.
+  const int kind = GENERATE(0, 1, 2);
+  for (int64_t i = 0; i < data.size(); ++i)
+    data.set_int(i, kind == 0 ? most : kind == 1 ? (i % 3 == 0 ? most : least) : least + i * 37 % 256);
+  for (int64_t i = 0; i < weight.size(); ++i)
+    weight.set_int(i, i / 9 % filters == 1 ? 127
+                      : kind == 0          ? -128
+                      : kind == 1          ? (i % 2 == 0 ? -128 : 127)
+                                           : i * 91 % 256 - 128);
+  const IRModule module = with_constants(parsed, {weight});
+  for (const char* target : {"x86-64-v2", "x86-64-v3", "cpu=skylake-avx512"}) {
+    CAPTURE(target);
+    CompileSettings settings;
+    settings.target = target;
+    if (std::string_view(target).starts_with("cpu=")) {
+      settings.passes = "simplify,kernels";
+      settings.interpret = InterpretOptions{};
+    }
+    const Tensor result = Session(compile(module, settings).load()).run({data}).at(0);
+    settings.passes = "simplify,kernels";
+    CHECK(winograd_programs(run_pipeline(module, settings)).size() == 1);
+    const int64_t height = image[1] + padding[0] + padding[2] - 2, width = image[2] + padding[1] + padding[3] - 2;
+    REQUIRE(result.shape() == std::vector<int64_t>{image[0], filters, height, width});
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < result.size(); ++i) {
+      const int64_t x = i % width, y = i / width % height, f = i / width / height % filters,
+                    n = i / width / height / filters;
+      int64_t sum = 0;
+      for (int64_t k = 0; k < channels * 9; ++k) {
+        const int64_t sy = y + k / 3 % 3 - padding[0], sx = x + k % 3 - padding[1];
+        if (sy < 0 || sy >= image[1] || sx < 0 || sx >= image[2]) continue;
+        sum +=
+            data.as_int(((n * channels + k / 9) * image[1] + sy) * image[2] + sx) * weight.as_int(f * channels * 9 + k);
+      }
+      wrong += result.as_int(i) != sum;
+    }
+    CHECK(wrong == 0);
+  }
+  // VNNI sums products of bytes exactly.
+  CompileSettings vnni;
+  vnni.target = "cpu=alderlake";
+  vnni.passes = "simplify,kernels";
+  CHECK(winograd_programs(run_pipeline(module, vnni)).empty());
 }
 
 TEST_CASE("winograd: the error of many channels", "[passes]") {

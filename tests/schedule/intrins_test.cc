@@ -207,6 +207,7 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(form("x86-64-v4", u8, s8, kInt32) == "dot_16x4_u8s8s32_clamped_avx512 4");
   CHECK(form("x86-64-v4", s8, s8, kInt32).empty());
   CHECK(form("x86-64-v3", s16, s8, kInt32) == "dot_8x2_s16s8s32_avx2 2");
+  CHECK(form("x86-64-v3", s16, s16, kInt32) == "dot_8x2_s16s16s32_avx2 2");
   CHECK(form("x86-64", s16, s8, kInt32) == "dot_4x2_s16s8s32_sse2 2");
   CHECK(form("cpu=sapphirerapids", kFloat32, kFloat32, kFloat32).empty());
   CHECK(form("triple=aarch64-linux-gnu,+dotprod", s8, s8, kInt32) == "dot_4x4_s8s8s32_neon 4");

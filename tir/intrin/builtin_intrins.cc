@@ -120,6 +120,9 @@ const std::vector<DotRow>& dot_rows() {
       widened_pairs("dot_16x2_s16s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
       widened_pairs("dot_8x2_s16s8s32_avx2", "llvm.x86.avx2.pmadd.wd"),
       widened_pairs("dot_4x2_s16s8s32_sse2", "llvm.x86.sse2.pmadd.wd"),
+      one_call("dot_16x2_s16s16s32_avx512", "llvm.x86.avx512.pmaddw.d.512", &Target::has_int8_dot),
+      one_call("dot_8x2_s16s16s32_avx2", "llvm.x86.avx2.pmadd.wd", &Target::has_int8_dot),
+      one_call("dot_4x2_s16s16s32_sse2", "llvm.x86.sse2.pmadd.wd", &Target::has_int8_dot),
   };
   return kRows;
 }

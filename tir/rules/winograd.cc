@@ -6,6 +6,8 @@
 //     for each point, panel of filters, tile of patches:              register tile, the next panel fetched ahead
 //     for patch, filter block: rows (in registers), result            with the elementwise operators after it
 //
+// Weights of bytes are transformed before, once for all groups.
+//
 // Any extents are allowed. Where images have a known size, groups are equally many whole rows of patches, or equal
 // parts of rows, so that only widths and heights that are not multiples of the tile need conditions. If there are many
 // groups, they are distributed over threads, otherwise the loops inside of a group are. Where images have an unknown
@@ -28,7 +30,8 @@ namespace relaxc {
 
 namespace {
 
-constexpr size_t kRank = 5;  // of the result: image, filter block, y, x, lane
+constexpr size_t kRank = 5;          // of the result: image, filter block, y, x, lane
+constexpr size_t kRankOfGroups = 6;  // of weights: y, x, panel, channels, filter, element of the group
 
 // Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
 // each group. Where threads share a group, it holds at most the patches whose points and products fit in half of the L2
@@ -53,6 +56,7 @@ struct WinogradPlan {
   int64_t group_rows = 1;  // of patches, in a group
   bool shares_groups = false;
   int64_t tile_patches = 1, tile_rows = 1, step = 1;
+  std::string intrin = {};  // which sums several products in each lane
 };
 
 // Chooses groups of equally many whole rows, of all images, or of one image where the batch is not known.
@@ -95,21 +99,33 @@ int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
 
 struct Winograd {
   Ref<Block> products, result;
-  int64_t tile, patch;  // pixels along a side, of the result and of the image
+  int64_t tile, patch;      // pixels along a side, of the result and of the image
+  std::string intrin = {};  // of products with several axes of sums
+  bool transforms_weights = false;
 };
-std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program, const Target&, Decisions&) {
+std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program, const Target& target, Decisions&) {
   auto products = find_anchor(program, winograd::kOp);
   std::optional<Ref<Block>> rows, result;
+  bool transforms_weights = false;
   walk(program->body, [&](const Ref<Block>& block) {
     if (block->name == winograd::kResult && block->iter_vars.size() == kRank) result = block;
     if (block->name == winograd::kRows && block->iter_vars.size() > 2) rows = block;
+    transforms_weights |= block->name == winograd::kWeights && block->iter_vars.size() == kRankOfGroups;
   });
   if (!products || !rows || !result || operands_of(**products).empty())
     return fmt::format("it has no blocks '{}', '{}' and '{}'", winograd::kOp, winograd::kRows, winograd::kResult);
   const auto tile = as_int((*rows)->iter_vars[0].domain.extent), patch = as_int((*rows)->iter_vars[1].domain.extent);
   if (!tile || !patch || *tile < 1 || *patch < *tile)
     return fmt::format("the first axes of block '{}' are not the sides of a tile and of a patch", winograd::kRows);
-  return Winograd{*products, *result, *tile, *patch};
+  Winograd found{*products, *result, *tile, *patch, "", transforms_weights};
+  if (axes_of(**products, IterKind::kReduce).size() == 1) return found;
+  const std::vector<Ref<BufferLoad>> operands = operands_of(**products);
+  const DotForm* form = dot_form_of(**products, dtype_of(operands[0]), dtype_of(operands.back()), target);
+  const size_t rank = buffer_type(operands.back()->buffer).shape.size();
+  if (!form || rank < 2 || !is_int((*products)->iter_vars.back().domain.extent, form->group))
+    return "the target has no instruction that sums as many products in each lane";
+  found.intrin = form->name;
+  return found;
 }
 
 WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisions& decisions) {
@@ -122,7 +138,10 @@ WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisi
   WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1};
   GroupBounds bounds = group_bounds(found.patch * found.patch, target);
   const Buffer& weight = operands_of(*found.products).back()->buffer;
-  plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
+  const std::vector<Expr>& panels = buffer_type(weight).shape;
+  plan.intrin = found.intrin;
+  const Expr& columns = panels[panels.size() - (plan.intrin.empty() ? 1 : 2)];
+  plan.vectors = std::max<int64_t>(1, as_int(columns).value_or(0) / plan.lanes);
   int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
   int64_t most = std::clamp<int64_t>(cost_model::kEnoughSums / plan.vectors, 1, fit);
   plan.has_whole_rows = rows_of_image && across;
@@ -179,7 +198,9 @@ StageLoops loops_of_stage(Schedule& sch, const BlockRV& block, const WinogradPla
 void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, const WinogradPlan& plan) {
   std::string weight = cast<Block>(sch.get(products))->reads.back().buffer->name;
   sch.apply(ComputeAt{products, group, true});
-  auto [loops, rows] = loops_of_stage(sch, products, plan, 1);  // y, x, patches, filters, channels
+  const bool is_grouped = !plan.intrin.empty();
+  auto [loops, rows] = loops_of_stage(sch, products, plan, is_grouped ? 2 : 1);  // y, x, patches, filters, channels
+  const Loops in_lane(loops.begin() + 5, loops.end());
   Loops unrolled;
   if (!plan.has_whole_rows) {
     Loops tile_rows = sch.apply(Split{rows[1], {std::nullopt, plan.tile_rows}});
@@ -191,8 +212,8 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   Loops panels = sch.apply(Split{loops[3], {std::nullopt, plan.vectors, plan.lanes}});
   Loops reduce = sch.apply(Split{loops[4], {std::nullopt, plan.step}});
   Loops in_tile = joined({unrolled, {tiles[1], panels[1]}});
-  sch.apply(
-      Reorder{joined({{loops[0], loops[1], panels[0]}, rows, {tiles[0], reduce[0], reduce[1]}, in_tile, {panels[2]}})});
+  sch.apply(Reorder{joined(
+      {{loops[0], loops[1], panels[0]}, rows, {tiles[0], reduce[0], reduce[1]}, in_tile, {panels[2]}, in_lane})});
   sch.apply(Annotate{panels[0], annotation<"prefetch">(), AttrList{weight}});
   if (!plan.has_whole_rows) sch.apply(Annotate{tiles[0], annotation<"exact_tails">(), true});
 
@@ -201,8 +222,10 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   Loops of_tile = innermost_loops(sch, tile, plan.has_whole_rows ? 2 : 3);
   Loops columns = sch.apply(Split{of_tile.back(), {std::nullopt, plan.lanes}});
   of_tile.back() = columns[0];
-  keep_in_registers(sch, joined({of_tile, {reduce[1]}, in_tile}), {columns[1], panels[2]});
+  keep_in_registers(sch, joined({of_tile, {reduce[1]}, in_tile}), {columns[1]});
+  if (!is_grouped) sch.apply(Vectorize{panels[2]});
   sch.apply(DecomposeReduction{products, reduce[0]});
+  if (is_grouped) sch.apply(Tensorize{panels[2], plan.intrin, false});
   fuse_parallel(sch, {loops[0], loops[1]}, !plan.shares_groups);
 }
 
@@ -236,6 +259,16 @@ void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& pl
   inner = innermost_loops(sch, pixels, of_columns);
   keep_in_registers(sch, {inner[0]}, {inner.back()});
   fuse_parallel(sch, outside, !plan.shares_groups);
+}
+
+// Transforms the windows of a vector of filters and a group of channels in registers, once for all images.
+void schedule_weights(Schedule& sch, const WinogradPlan& plan) {
+  Loops loops = sch.apply(GetLoops{sch.apply(GetBlock{winograd::kWeights})});  // y, x, panels, channels, filters, group
+  const LoopRV numbers = sch.apply(Fuse{{loops[4], loops[5]}});
+  const Loops vectors = sch.apply(Split{numbers, {std::nullopt, 2 * plan.lanes}});
+  sch.apply(Reorder{{loops[2], loops[3], vectors[0], loops[0], loops[1], vectors[1]}});
+  keep_in_registers(sch, {loops[0], loops[1]}, {vectors[1]});
+  sch.apply(Parallel{loops[2]});
 }
 
 // Returns the loops of a block after the result in the result's order: image, filter block, y, x, lane. The block may
@@ -320,6 +353,7 @@ void schedule_winograd(Schedule& sch, const Winograd& found, const WinogradPlan&
   sch.apply(Parallel{plan.shares_groups ? group : patch});
   sch.apply(Annotate{group, annotation<"keep_whole">(), true});
 
+  if (found.transforms_weights) schedule_weights(sch, plan);
   schedule_products(sch, products, group, plan);
   schedule_patches(sch, group, plan);
 }

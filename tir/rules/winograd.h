@@ -9,6 +9,7 @@ namespace relaxc::winograd {
 // kRows have the extents m and m + 2.
 constexpr const char* kOp = "nn.conv2d_winograd";
 constexpr const char *kPixels = "winograd_pixels", *kColumns = "winograd_columns", *kPatches = "winograd_patches",
-                     *kRows = "winograd_rows", *kResult = "winograd_result";
+                     *kRows = "winograd_rows", *kResult = "winograd_result",
+                     *kWeights = "winograd_weights";  // where the program transforms these
 
 }  // namespace relaxc::winograd
