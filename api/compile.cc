@@ -55,7 +55,7 @@ std::string command_for(const std::string& library) {
   return "apt-get install libllvm" + library.substr(version, end - version);
 }
 
-[[noreturn]] void fail_to_open(const std::string& reason, const std::string& remedy) {
+[[noreturn]] void fail_to_open(const char* reason, const char* remedy) {
   fail_unsupported(
       {},
       "the compiler cannot be opened ({}); {}, or compile the model elsewhere with 'relaxc compile' and load "
@@ -95,7 +95,8 @@ void check_shared(void* compiler) {
       file = "a library of the host";
     if (file)
       fail_to_open(
-          formatted("the host has an allocator of its own, and {} exports another {}", file, library.name.view()),
+          formatted("the host has an allocator of its own, and {} exports another {}", file, library.name.view())
+              .c_str(),
           "link it without -rdynamic, or with -Wl,--exclude-libs,ALL");
   }
 }
@@ -118,7 +119,7 @@ relaxc_compiler_entry_type open_compiler() {
       return reinterpret_cast<relaxc_compiler_entry_type>(entry);
     if (problem.empty()) problem = handle ? path + " is not the compiler of relaxc" : reason;
   }
-  fail_to_open(problem, remedy_for(problem));
+  fail_to_open(problem.c_str(), remedy_for(problem).c_str());
 }
 
 // Opens it once; a failure is tried again.

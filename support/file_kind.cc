@@ -24,6 +24,7 @@ constexpr FileContent kPage{ContentKind::kForeign, "an HTML page, as a failed do
 
 constexpr FileContent kPacked{ContentKind::kForeign, "compressed", "unpack it first", true};
 
+constexpr FileContent kText{ContentKind::kText, "text", "the name of a module as text ends in .py"};
 constexpr FileContent kImage{ContentKind::kForeign, "an image", "give it to a model as an input"};
 
 constexpr ShortText<23> kElf =
@@ -96,12 +97,6 @@ bool is_safetensors(std::string_view bytes) {
   return bytes.size() > kHeader && bytes.substr(4, 4) == "\0\0\0\0"sv && bytes.substr(kHeader).starts_with("{\"");
 }
 
-// Two letters, a size, and four bytes that are kept free.
-bool is_bitmap(std::string_view bytes) {
-  using namespace std::string_view_literals;
-  return bytes.starts_with("BM") && bytes.substr(2).substr(0, 8).ends_with("\0\0\0\0"sv);
-}
-
 // Tells a dictionary or a list from a text such as a vocabulary, which may begin with "[PAD]".
 bool is_json(std::string_view bytes) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -126,15 +121,14 @@ std::optional<FileContent> recognized_content(std::string_view bytes) {
     if (bytes.size() > row.offset && bytes.substr(row.offset).starts_with(row.bytes.view())) return row.content;
   }
   if (const auto archive = content_of_archive(bytes)) return archive;
-  if (is_bitmap(bytes)) return kImage;
   if (is_onnx(bytes))
     return FileContent{ContentKind::kModel, "an ONNX model", "the name of such a model ends in .onnx"};
   if (is_safetensors(bytes))
     return FileContent{ContentKind::kForeign, "a file of weights without their graph (safetensors)",
                        "export the model that they belong to with torch.onnx.export"};
   if (is_json(bytes)) return FileContent{ContentKind::kForeign, "JSON", "give the model itself"};
-  if (is_printable(bytes)) return FileContent{ContentKind::kText, "text", "the name of a module as text ends in .py"};
-  return std::nullopt;
+  const FileContent* last = is_printable(bytes) ? &kText : bytes.starts_with("BM") ? &kImage : nullptr;  // a bitmap
+  return last ? std::optional(*last) : std::nullopt;
 }
 
 std::optional<FileContent> content_of_file(const std::string& path) {
