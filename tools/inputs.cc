@@ -73,9 +73,6 @@ void check_writable(const std::vector<std::string>& outputs) {
 }
 
 void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
-  if (folder == "-")
-    throw CLI::ValidationError(
-        "--output-dir takes a folder, since each result is a file; a folder called '-' is './-'");
   std::error_code ignored;
   for (const std::filesystem::path input : inputs) {
     const std::filesystem::path parent = input.has_parent_path() ? input.parent_path() : ".";
@@ -293,8 +290,7 @@ void InputOptions::add_picture(CLI::App& app) {
       ->delimiter(',')
       ->check(finite_number())
       ->check(CLI::Validator(is_not_zero, ""));
-  app.add_option("--layout", picture.layout,
-                 "of images, where the dims of the input could mean both: channels before height and width, or behind")
+  app.add_option("--layout", picture.layout, "of images, where the dims could mean both")
       ->check(one_of({"nchw", "nhwc"}));
 }
 

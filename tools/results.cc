@@ -34,13 +34,13 @@ void write_result(const std::string& path, const NamedValue& result, const Resul
   options.format == "pb" ? options.tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
 }
 
-// Writes the only result to the file of the options.
+// Writes the only result to standard output.
 void write_only_result(const std::vector<NamedValue>& results, const ResultOptions& options) {
   const std::optional<Tensor> tensor = results.size() == 1 ? as_tensor(results[0]) : std::nullopt;
   if (!tensor)
-    fail_usage({}, "--output writes one tensor, and the results are {}; --output-dir DIR writes each to a file",
+    fail_usage({}, "standard output takes one tensor, and the results are {}; --output-dir DIR writes each to a file",
                results.empty() ? "none" : joined(results, [](const auto& result) { return printable(result.name); }));
-  const std::string path = console().has_result ? "/dev/stdout" : options.output;
+  const std::string path = "/dev/stdout";
   options.format == "pb" ? options.tensor_pb(path, *tensor, results[0].name) : write_npy(path, *tensor);
 }
 
@@ -82,10 +82,8 @@ void show_largest(const NamedValue& result, int64_t count, const std::vector<std
 
 void ResultOptions::add_to(CLI::App& app) {
   app.add_option("--output-dir", output_dir,
-                 tensor_pb ? "write output_0.npy (or .pb) ... there" : "write output_0.npy ... there");
-  app.add_option("-o,--output", output,
-                 "write the only result there; -: to standard output, and messages to standard error")
-      ->excludes("--output-dir");
+                 fmt::format("write output_0.npy{} ... there; -: the only result to standard output",
+                             tensor_pb ? " (or .pb)" : ""));
   if (tensor_pb) {
     app.add_option("--format", format, "the format of written outputs")
         ->check(one_of({"npy", "pb"}))
@@ -98,25 +96,23 @@ void ResultOptions::add_to(CLI::App& app) {
 }
 
 void ResultOptions::check(const std::vector<std::string>& inputs) const {
-  check_output_folder(output_dir, inputs);
-  for (const std::string& input : inputs) check_output(output, input);
-  if (!output.empty()) check_writable({output});
-  console().has_result = output == "-";
+  console().has_result = output_dir == "-";
+  if (!console().has_result) check_output_folder(output_dir, inputs);
 }
 
 void show_results(const std::vector<NamedValue>& results, const std::string& function, const ResultOptions& options) {
   constexpr int64_t kUsualTop = 5;
   const int64_t top = options.top > 0 ? options.top : options.labels.empty() ? 0 : kUsualTop;
-  if (!options.output.empty()) write_only_result(results, options);
-  if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
+  const bool has_folder = !options.output_dir.empty() && !console().has_result;
+  if (console().has_result) write_only_result(results, options);
+  if (has_folder) vm::make_folder(options.output_dir);
   if (results.empty()) print_message("{} has no results\n", function);
   const std::vector<std::string> labels = labels_of(options);
   for (size_t i = 0; i < results.size(); ++i) {
     print_message("{}\n", summary(results[i]));
     if (!labels.empty()) note_missing_labels(results[i], labels.size());
     if (top > 0) show_largest(results[i], top, labels);
-    if (!options.output_dir.empty())
-      write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
+    if (has_folder) write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
   }
 }
 

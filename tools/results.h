@@ -10,10 +10,9 @@
 namespace relaxc::tools {
 
 struct ResultOptions {
-  std::string output_dir, format = "npy";
-  std::string output;  // the file of the only result; "-": standard output, which then has nothing else
-  int64_t top = 0;     // 0: none
-  std::string labels;  // a file
+  std::string output_dir, format = "npy";  // "-": the only result to standard output, which then has nothing else
+  int64_t top = 0;                         // 0: none
+  std::string labels;                      // a file
   // Write messages of ONNX, where the program can.
   std::function<void(const std::string& path, const Tensor& tensor, const std::string& name)> tensor_pb = nullptr;
   std::function<void(const std::string& path, const NamedValue& value)> value_pb = nullptr;

@@ -126,15 +126,23 @@ TEST_CASE("a size of --dim that an input does not have is an error", "[tools]") 
   }
 }
 
-TEST_CASE("results go to a folder, not to standard output", "[tools]") {
+TEST_CASE("a single result goes to standard output, and messages elsewhere", "[tools]") {
   test::Folder folder("results");
-  const std::string module = folder.write("one.py", kOneInput), artifact = folder.at("one.so");
-  REQUIRE(run_relaxc({"compile", module, "-o", artifact}).exit_code == 0);
+  const std::string one = folder.write("one.py", kOneInput), artifact = folder.at("one.so");
+  REQUIRE(run_relaxc({"compile", one, "-o", artifact}).exit_code == 0);
   for (const char* tool : {RELAXC_TOOL, RELAXC_RUN}) {
-    const Outcome outcome = test::run_program({tool, "run", artifact, "--output-dir", "-"}, 60);
-    CHECK(outcome.exit_code == 2);
-    CHECK(contains(outcome.err, "--output-dir takes a folder"));
+    const std::string run = fmt::format("'{}' run '{}' --input '[[1, 2, 3]]' --output-dir - 2> '{}' > '{}'", tool,
+                                        artifact, folder.at("messages"), folder.at("y.npy"));
+    CHECK(test::run_program({"/bin/sh", "-c", run}, 60).exit_code == 0);
+    CHECK(contains(folder.read("messages"), "[-1, -2, -3]"));
+    CHECK(contains(run_relaxc({"run", one, "--input", folder.at("y.npy")}).out, "[1, 2, 3]"));
   }
+  const std::string two = folder.write("two.py",
+                                       "@R.function\ndef main(x: R.Tensor((2,), 'float32')):\n"
+                                       "    return (R.exp(x), R.negative(x))\n");
+  const Outcome refused = run_relaxc({"run", two, "--output-dir", "-"});
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "standard output takes one tensor, and the results are output_0, output_1"));
 }
 
 TEST_CASE("an artifact is one under any name", "[tools]") {
