@@ -72,8 +72,9 @@ class WeightPacker final : public GraphRewriter {
                           .out = *known_shape(binding.value.type())};
     const bool is_integer = tensor_dtype(conv.args[1].type()) != kFloat32;
     auto choice = [&](double most_error) {
-      return is_integer ? WinogradChoice{gains_by_integers(conv, binding.value.type(), most_error, target_), 2}
-                        : choose_winograd(sums, most_error, target_);
+      return is_integer
+                 ? WinogradChoice{gains_by_integers(conv, binding.value.type(), most_error, target_), kTileOfIntegers}
+                 : choose_winograd(sums, most_error, target_);
     };
     const WinogradChoice by_formula = choice(kWinogradError), chosen = choice(context_.winograd_error);
     auto name_of = [](bool gains) { return AttrValue(gains ? "winograd" : "direct"); };

@@ -26,7 +26,7 @@ using Exprs = std::vector<Expr>;
 
 constexpr DType kBytes = DType::int_(8), kWords = DType::int_(16);  // words: transformed bytes
 // Of F(2 x 2, 3x3). Sums of more channels, 4 times as large, might leave int32.
-constexpr int64_t kTileOfIntegers = 2, kPointsOfIntegers = 16, kMostChannelsOfIntegers = 1024;
+constexpr int64_t kPointsOfIntegers = 16, kMostChannelsOfIntegers = 1024;
 // Of more transformed weights, writing and reading them takes as long as the products that they save.
 constexpr int64_t kMostBytesOfIntegers = int64_t{2} << 20;
 

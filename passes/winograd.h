@@ -15,6 +15,8 @@
 
 namespace relaxc {
 
+inline constexpr int64_t kTileOfIntegers = 2;  // m for bytes
+
 // Returns whether a convolution of bytes with constant weights, in any layout of the data, is faster by F(2x2, 3x3) in
 // integers, where the target has no instruction that sums products of bytes exactly. The results are the same.
 // An error of at most 0 asks for direct sums, as below.

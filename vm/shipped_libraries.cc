@@ -179,8 +179,6 @@ struct BuiltinAnswer {
 
 }  // namespace
 
-const std::string& library_folder() { return kLibraryFolder; }
-
 std::shared_ptr<const UserLibrary> open_shipped_library(const ShippedLibrary& library) {
   try {
     return UserLibrary::open(path_of_shipped(library.file));

@@ -47,9 +47,6 @@ inline constexpr const char* kBuiltinsFile = "librelaxc_builtins.so";
 // names the places and the remedy where the library is not there, or is of another build.
 BuiltinFunction open_builtin(const std::string& name, const Span& span);
 
-// Returns the folder, absolute, of the library that has the runtime's code; "" where a program has it linked in.
-const std::string& library_folder();
-
 // Returns the places of a file in the order in which they are tried; the name alone is the dynamic linker's search.
 std::vector<std::string> places_of(const char* file);
 

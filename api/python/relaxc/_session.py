@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .model import Program
 
 _SMALL = 1 << 16  # bytes of results up to which NumPy's own allocation is cheaper than an owner of the library's
-_address_of, _byte_at, _empty, _ndarray = c.addressof, c.c_char.from_buffer, np.empty, np.ndarray
+_address_of, _byte_at, _empty = c.addressof, c.c_char.from_buffer, np.empty
 _run_into, _run = lib.run_into, lib.run
 
 
