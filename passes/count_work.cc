@@ -3,11 +3,13 @@
 #include "ir/attr_names.h"
 #include "passes/pass.h"
 #include "tir/analysis/work.h"
+#include "tir/rules/versions.h"
 
 namespace relaxc {
 
 PrimFuncRef count_work(const std::string&, const PrimFuncRef& program, const PassContext&) {
-  Work work = work_of(program);
+  const auto versions = versions_by_dims(program);
+  Work work = work_of(versions ? versions->general : program);
   PrimFunc function = *program;
   function.attrs.set(attr_names::kWork, Attrs{{"operations", work.operations}, {"accesses", to_attr(work.accesses)}});
   return make_prim_func(std::move(function), program.span());

@@ -9,6 +9,9 @@
 //
 // A zero point times the sum of digits is a float32, so it may be a float as well.
 //
+// Where no instruction sums in 32 bits (x86 without VNNI), pmaddubsw sums in 16 bits, for as many elements of the depth
+// as cannot make more of numbers of few bits: 32 for numbers of 4. Bytes have no such product there.
+//
 // The numbers of float4_e2m1fn are multiples of 1/2 up to 6, so that bytes hold twice the numbers. One instruction
 // takes these from a table of 16 bytes, by their codes (tir/analysis/byte_tables.h).
 //
@@ -25,13 +28,14 @@ namespace relaxc {
 // The matrix as such products read it, one stream of memory for each tile of columns.
 struct DigitOperand {
   int64_t depth, width;
-  int64_t bits;                               // of a number
-  int64_t lanes, vectors;                     // of a tile of columns
-  int64_t chunk;                              // of the depth, that has one step
-  int64_t chunks_of_scale;                    // that have one scale
-  int64_t digits;                             // of an activation
-  Expr words;                                 // uint8 [tile, depth / (4 * numbers in a byte), vector, lane, 4]
-  Expr scales;                                // [tile, block, vector, lane], or one number
+  int64_t bits;             // of a number
+  int64_t lanes, vectors;   // of a tile of columns
+  int64_t chunk;            // of the depth, that has one step
+  int64_t chunks_of_scale;  // that have one scale
+  int64_t digits;           // of an activation
+  int64_t pair_depth;       // of a chunk, whose products are summed in 16 bits; 0: in 32
+  Expr words;   // uint8 [tile, depth / (4 * numbers in a byte), vector, lane, 4]; with sums of 16 bits int32, without 4
+  Expr scales;  // [tile, block, vector, lane], or one number
   std::optional<Expr> zero_points;            // uint8 or floats [tile, block, vector, lane], or one number
   int64_t zero_point = 0;                     // is added to them, or is that of all where there are none
   std::optional<Expr> numbers_of_codes = {};  // uint8 [16]: what the codes in the words stand for

@@ -129,6 +129,8 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
   // In the interpreter targets have the instructions that this machine may lack.
   for (auto [target, passes] : {std::pair("host", "default"),
                                 {"x86-64-v2", "default"},
+                                {"x86-64-v3", "simplify,kernels"},
+                                {"x86-64-v4", "simplify,kernels"},
                                 {"cpu=icelake-server", "simplify,kernels"},
                                 {"cpu=alderlake", "simplify,kernels"}}) {
     CAPTURE(target);
@@ -137,7 +139,8 @@ TEST_CASE("products with matrices of few bits are the sums that the graph says",
     settings.passes = passes;
     if (settings.passes != "default") settings.interpret = InterpretOptions();
     const Program any = compile(product.module("\"m\""), settings).load();
-    for (int64_t rows : settings.interpret ? std::vector<int64_t>{1, 5, 11} : std::vector<int64_t>{1, 2, 5, 11, 40}) {
+    for (int64_t rows :
+         settings.interpret ? std::vector<int64_t>{1, 5, 11} : std::vector<int64_t>{1, 2, 3, 4, 5, 11, 40}) {
       const std::vector<Tensor> inputs = {values({rows, product.depth})};
       CHECK(product.wrong(inputs[0], Session(any).run(inputs).at(0)) == 0);
       const Program fixed = compile(product.module(std::to_string(rows)), settings).load();
@@ -269,11 +272,28 @@ TEST_CASE("a row of any size keeps its precision, and one that is not finite has
   }
 }
 
+TEST_CASE("without VNNI few rows are products by digits, others by floats", "[passes]") {
+  const QuantizedProduct product{"uint4", 128, 64, 32, true};
+  CompileSettings settings;
+  settings.target = "x86-64-v3";
+  settings.passes = "simplify,kernels";
+  auto rules_of = [&](const std::string& rows) { return print_module(run_pipeline(product.module(rows), settings)); };
+  auto has_digits = [&](const std::string& rows) { return rules_of(rows).find("digit_sums") != std::string::npos; };
+  CHECK(has_digits("1"));
+  CHECK(has_digits("4"));
+  CHECK(!has_digits("5"));
+  // Bytes need sums of 32 bits.
+  const QuantizedProduct bytes{"uint8", 128, 64, 32, true};
+  CHECK(print_module(run_pipeline(bytes.module("1"), settings)).find("digit_sums") == std::string::npos);
+}
+
 TEST_CASE("activations are rounded to 8 bits where a schedule says so", "[passes]") {
   const QuantizedProduct product{"uint4", 128, 64, 32, true};
+  const char* target = GENERATE("cpu=icelake-server", "x86-64-v3");
   for (int64_t rows : {1, 3, 40}) {
+    CAPTURE(target, rows);
     CompileSettings settings;
-    settings.target = "cpu=icelake-server";
+    settings.target = target;
     settings.interpret = InterpretOptions();
     settings.passes = "simplify,kernels";
     settings.schedules.push_back({.name = "int8", .uses = "packed_product", .given = {{"activations", "int8"}}});

@@ -74,6 +74,28 @@ PrimFuncRef windows_for(const DotForm& form) {
   return b.finish({out});
 }
 
+// S[m, n] += P[m, n, p], P[m, n, p] += A[m, w, 2 p + k] * (byte 2 p + k of word w of column n) for words whose bytes
+// are numbers of 4 bits.
+PrimFuncRef pairs_for(const DotForm& form) {
+  constexpr int64_t kRows = 3, kWords = 8;  // of 16 products in each sum, which 16 bits hold
+  constexpr int64_t kNumbers = 0x0f0f0f0f;
+  ComputeBuilder b;
+  const Expr rows = int_imm(kRows), words = int_imm(kWords), lanes = int_imm(form.lanes), pairs = int_imm(2);
+  const Buffer x = b.input("A", form.a, {rows, words, int_imm(4)}), y = b.input("B", kInt32, {words, lanes});
+  const Buffer numbers = b.compute("numbers", kInt32, {words, lanes}, [&](Axes i) {
+    return binary(BinaryOp::kBitAnd, load(y, {i[0], i[1]}), int_imm(kNumbers, kInt32));
+  });
+  const Buffer sums_of_pairs = b.reduce(
+      "pairs", form.result, {rows, lanes, pairs}, {words, pairs}, zero(form.result), combine_sum, [&](Axes i, Axes r) {
+        const Expr bits = cast_to(i[2] * 16 + r[1] * 8, kInt32);
+        const Expr byte = binary(BinaryOp::kShiftRight, load(numbers, {r[0], i[1]}), bits);
+        return cast_to(load(x, {i[0], r[0], i[2] * 2 + r[1]}), form.result) *
+               cast_to(binary(BinaryOp::kBitAnd, byte, int_imm(255, kInt32)), form.result);
+      });
+  return b.finish({b.reduce("sums", kInt32, {rows, lanes}, {pairs}, zero(kInt32), combine_sum,
+                            [&](Axes i, Axes r) { return cast_to(load(sums_of_pairs, {i[0], i[1], r[0]}), kInt32); })});
+}
+
 // C[m, n] += A[m, k] * B[k, n] in float32, B as it is or in panels [n / panel, k, panel].
 PrimFuncRef matmul(const Expr& rows, int64_t columns, int64_t depth, int64_t panel = 0) {
   ComputeBuilder b;
@@ -167,6 +189,7 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
   for (const std::string& name : table.names()) {
     INFO(name);
     if (name.starts_with("amx_")) continue;  // tests/schedule/tiles_test.cc
+    if (name.starts_with("sum_") || name.find("_s8u8s16_") != std::string::npos) continue;  // sums of pairs, below
     const TensorIntrin& intrin = *table.find(name);
     // Those of scalable length need a loop for what does not fill a vector: tests/codegen/aarch64_test.cc.
     const BufferType& out = buffer_type(buffer_params(intrin.description)[2]);
@@ -180,7 +203,7 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
 
 TEST_CASE("dot products whose lanes have elements of their own on both sides", "[schedule]") {
   for (const DotForm& form : dot_forms()) {
-    if (form.group == 1 || form.lanes < 0) continue;
+    if (form.group == 1 || form.lanes < 0 || !form.sum_of_pairs.empty()) continue;
     INFO(form.name);
     const PrimFuncRef program = windows_for(form);
     Schedule sch(program);
@@ -191,6 +214,27 @@ TEST_CASE("dot products whose lanes have elements of their own on both sides", "
     sch.apply(Tensorize{l[1], form.name});
     CHECK(compare_programs(program, sch.function(), {{}}, 7, {.compile = runs_here(sch.function())}) == "");
   }
+}
+
+TEST_CASE("sums of products in 16 bits, two in each lane", "[schedule]") {
+  int count = 0;
+  for (const DotForm& form : dot_forms()) {
+    if (form.sum_of_pairs.empty()) continue;
+    ++count;
+    INFO(form.name);
+    const PrimFuncRef program = pairs_for(form);
+    Schedule sch(program);
+    const BlockRV pairs = sch.apply(GetBlock{"pairs"}), sums = sch.apply(GetBlock{"sums"});
+    Loops l = sch.apply(GetLoops{pairs});  // rows, lanes, pairs, words, elements
+    sch.apply(Reorder{{l[0], l[3], l[1], l[2], l[4]}});
+    sch.apply(DecomposeReduction{pairs, l[3]});
+    sch.apply(Tensorize{l[1], form.name, false});
+    l = sch.apply(GetLoops{sums});
+    sch.apply(DecomposeReduction{sums, l[1]});
+    sch.apply(Tensorize{l[1], form.sum_of_pairs});
+    CHECK(compare_programs(program, sch.function(), {{}}, 7, {.compile = runs_here(sch.function())}) == "");
+  }
+  CHECK(count == 3);
 }
 
 TEST_CASE("rules find the dot product of a target by its operands", "[schedule]") {
@@ -206,6 +250,11 @@ TEST_CASE("rules find the dot product of a target by its operands", "[schedule]"
   CHECK(form("x86-64-v4", s16, s8, kInt32) == "dot_16x2_s16s8s32_avx512 2");
   CHECK(form("x86-64-v4", u8, s8, kInt32) == "dot_16x4_u8s8s32_clamped_avx512 4");
   CHECK(form("x86-64-v4", s8, s8, kInt32).empty());
+  CHECK(form("x86-64-v4", s8, u8, s16) == "dot_16x4_s8u8s16_avx512 4");
+  CHECK(form("x86-64-v3", s8, u8, s16) == "dot_8x4_s8u8s16_avx2 4");
+  CHECK(form("x86-64-v3", s8, u8, kInt32).empty());
+  CHECK(form("x86-64", s8, u8, s16).empty());  // SSSE3 is later
+  CHECK(form("x86-64-v2", s8, u8, s16) == "dot_4x4_s8u8s16_ssse3 4");
   CHECK(form("x86-64-v3", s16, s8, kInt32) == "dot_8x2_s16s8s32_avx2 2");
   CHECK(form("x86-64-v3", s16, s16, kInt32) == "dot_8x2_s16s16s32_avx2 2");
   CHECK(form("x86-64", s16, s8, kInt32) == "dot_4x2_s16s8s32_sse2 2");

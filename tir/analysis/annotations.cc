@@ -36,8 +36,12 @@ using enum AnnotationValue;
     "so many rows of what such a block unpacks share a scale; pack_quantized sets it") \
   X("unpacked_lanes", kBlock, kInt, "tir/rules/contraction_tile.cc", \
     "so many numbers of a row are unpacked by one instruction; pack_quantized sets it") \
+  X("unpacked_rows", kBlock, kInt, "tir/rules/contraction_tile.cc", \
+    "so many rows of a column lie in a word that such a block unpacks; pack_quantized sets it") \
   X("digit_sums", kBlock, kFlag, "tir/rules/digit_product.cc", \
     "the block sums digits of activations times numbers, for a product that has such blocks; pack_quantized sets it") \
+  X("chosen_by_dims", kBlock, kFlag, "tir/rules/versions.cc", \
+    "the block takes one of two results by a condition on the program's dims; pack_quantized sets it") \
   X("sums_in_int16", kBlock, kFlag, "tir/rules/lanes.cc", \
     "the block's products of bytes may be summed by instructions that clamp sums of two to 16 bits; exact_sums sets it") \
   X("rest_of_sums", kBlock, kFlag, "tir/rules/lanes.cc", \

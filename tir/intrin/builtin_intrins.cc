@@ -26,6 +26,12 @@ constexpr const char* kMultiplyAdd = "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}";
 constexpr const char* kSignedVnni =
     R"(T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", C[0:{n}], T.bitwise_xor({a}, T.Broadcast(-2139062144, {n})), {b}) - T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", T.Broadcast(0, {n}), T.Broadcast(-2139062144, {n}), {b}))";
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 // Returns the row of a tensor intrinsic that is one intrinsic of LLVM.
 DotRow one_call(std::string name, std::string_view llvm_name, bool Target::* figure = nullptr) {
   const DotIntrinsic& intrin = *find_dot_intrinsic(llvm_name);
@@ -59,8 +65,8 @@ DotRow unsigned_sdot(std::string name, std::string_view llvm_name) {
 }
 
 // Returns the row of the product of a signed a and an unsigned b, which is the first operand of the intrinsic.
-DotRow unsigned_b(std::string name, std::string_view llvm_name) {
-  DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
+DotRow unsigned_b(std::string name, std::string_view llvm_name, bool Target::* figure = &Target::has_int8_dot) {
+  DotRow row = one_call(std::move(name), llvm_name, figure);
   std::swap(row.a, row.b);
   auto swapped = [&](std::string text) {
     const size_t a = text.find("{a}"), b = text.find("{b}");
@@ -92,6 +98,13 @@ DotRow clamped_pairs(std::string name, std::string_view llvm_name, std::string_v
   return row;
 }
 
+// Returns the row of sums of 16 bits, two in each lane of 32, by pmaddubsw.
+DotRow sums_of_pairs(std::string name, std::string_view llvm_name, std::string sum_of_pairs) {
+  DotRow row = unsigned_b(std::move(name), llvm_name, &Target::clamps_int8_dot);
+  row.lanes /= 2, row.group = 4, row.sum_of_pairs = std::move(sum_of_pairs);
+  return row;
+}
+
 const std::vector<DotRow>& dot_rows() {
   static const std::vector<DotRow> kRows = {
       // One multiply-add of a vector: the inner step of every float32 tile.
@@ -117,6 +130,9 @@ const std::vector<DotRow>& dot_rows() {
                     "llvm.x86.avx512.pmaddw.d.512"),
       clamped_pairs("dot_8x4_u8s8s32_clamped_avx2", "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
       clamped_pairs("dot_4x4_u8s8s32_clamped_ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
+      sums_of_pairs("dot_16x4_s8u8s16_avx512", "llvm.x86.avx512.pmaddubs.w.512", "sum_16x2_s16s32_avx512"),
+      sums_of_pairs("dot_8x4_s8u8s16_avx2", "llvm.x86.avx2.pmadd.ub.sw", "sum_8x2_s16s32_avx2"),
+      sums_of_pairs("dot_4x4_s8u8s16_ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128", "sum_4x2_s16s32_sse2"),
       widened_pairs("dot_16x2_s16s8s32_avx512", "llvm.x86.avx512.pmaddw.d.512"),
       widened_pairs("dot_8x2_s16s8s32_avx2", "llvm.x86.avx2.pmadd.wd"),
       widened_pairs("dot_4x2_s16s8s32_sse2", "llvm.x86.sse2.pmadd.wd"),
@@ -127,10 +143,62 @@ const std::vector<DotRow>& dot_rows() {
   return kRows;
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
+// Returns the text of both programs of a row of sums of 16 bits, which reads b as words.
+std::string module_text_of_pairs(const DotRow& row) {
+  const std::string result = replaced(
+      replaced(replaced(row.text, "{a}", fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:4]), {}))", row.lanes)),
+               "{b}", fmt::format("B[0:{}]", row.lanes)),
+      "C[0:{n}]", fmt::format("C[0, 0:{}]", 2 * row.lanes));
+  const std::string params = fmt::format(
+      R"(A: T.Buffer((4,), "int8", offset_factor=1), B: T.Buffer(({0},), "int32", offset_factor=1), C: T.Buffer(({0}, 2), "int16", offset_factor=1))",
+      row.lanes);
+  return fmt::format(R"(
+@T.prim_func(private=True)
+def description({params}):
+    T.func_attr({{"tensor_intrin": "{name}"}})
+    for i, p, k in T.grid(T.int64({lanes}), T.int64(2), T.int64(2)):
+        with T.block("dot"):
+            vi, vp, vk = T.axis.remap("SSR", [i, p, k])
+            C[vi, vp] = C[vi, vp] + T.Cast("int16", A[vp * T.int64(2) + vk]) * T.Cast("int16", T.bitwise_and(T.shift_right(B[vi], T.Cast("int32", vp * T.int64(16) + vk * T.int64(8))), 255))
+
+@T.prim_func(private=True)
+def implementation({params}):
+    T.func_attr({{"tensor_intrin": "{name}"}})
+    C[0, 0:{pairs}] = {result}
+)",
+                     fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("lanes", row.lanes),
+                     fmt::arg("pairs", 2 * row.lanes), fmt::arg("result", result));
+}
+
+// The sums of two numbers of 16 bits in each lane of 32: c[n] += a[n, 0] + a[n, 1].
+struct PairRow {
+  const char *name, *llvm_name;
+  int lanes;
+};
+
+constexpr PairRow kPairs[] = {
+    {"sum_16x2_s16s32_avx512", "llvm.x86.avx512.pmaddw.d.512", 16},
+    {"sum_8x2_s16s32_avx2", "llvm.x86.avx2.pmadd.wd", 8},
+    {"sum_4x2_s16s32_sse2", "llvm.x86.sse2.pmadd.wd", 4},
+};
+
+std::string module_text(const PairRow& row) {
+  return fmt::format(R"(
+@T.prim_func(private=True)
+def description(A: T.Buffer(({lanes}, 2), "int16", offset_factor=1), C: T.Buffer(({lanes},), "int32", offset_factor=1)):
+    T.func_attr({{"tensor_intrin": "{name}"}})
+    for i, k in T.grid({lanes}, 2):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = C[vi] + T.Cast("int32", A[vi, vk])
+
+@T.prim_func(private=True)
+def implementation(A: T.Buffer(({lanes}, 2), "int16", offset_factor=1), C: T.Buffer(({lanes},), "int32", offset_factor=1)):
+    T.func_attr({{"tensor_intrin": "{name}"}})
+    C[0:{lanes}] = C[0:{lanes}] + T.call_llvm_pure_intrin("int32x{lanes}", "{intrin}", A[0, 0:{pairs}], T.Broadcast(T.int16(1), {pairs}))
+)",
+                     fmt::arg("lanes", row.lanes), fmt::arg("name", row.name), fmt::arg("intrin", row.llvm_name),
+                     fmt::arg("pairs", 2 * row.lanes));
 }
 
 // The layouts of one instruction. Where k is 1, b may have a dim for it. Where all lanes have an a of their own, as of
@@ -269,6 +337,10 @@ const TensorIntrins& builtin_tensor_intrins() {
   static const TensorIntrins kTable = [] {
     TensorIntrins table;
     for (const DotRow& row : dot_rows()) {
+      if (!row.sum_of_pairs.empty()) {
+        table.add(parse_tensor_intrin(module_text_of_pairs(row), row.name));
+        continue;
+      }
       TensorIntrin intrin = parse_tensor_intrin(module_text(row, Operands::kOneA), row.name);
       if (row.group == 1) {
         TensorIntrin vector = parse_tensor_intrin(module_text(row, Operands::kOneAWithoutColumn), row.name);
@@ -279,6 +351,7 @@ const TensorIntrins& builtin_tensor_intrins() {
       }
       table.add(std::move(intrin));
     }
+    for (const PairRow& row : kPairs) table.add(parse_tensor_intrin(module_text(row), row.name));
     for (const ProductRow& row : kProducts) table.add(parse_tensor_intrin(module_text(row), row.name));
     for (TensorIntrin& intrin : tile_intrins()) table.add(std::move(intrin));
     return table;

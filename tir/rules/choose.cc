@@ -11,6 +11,7 @@
 #include "tir/compute.h"
 #include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/rules/versions.h"
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
@@ -74,6 +75,37 @@ bool share_constant_copies(Stmt& version, std::vector<Buffer>& buffers, const st
   }
   return true;
 }
+
+// Puts the scheduled versions of a program together, in branches by its dims.
+class VersionsOfProgram {
+ public:
+  VersionsOfProgram(PrimFuncRef given, PrimFuncRef general) : given_(std::move(given)), general_(std::move(general)) {
+    body_ = take_root(general_->body, buffers_);
+    copies_ = take_constant_copies(body_);
+  }
+
+  // Adds a version for dims of which the condition holds; none that needs constants in another form.
+  void add(const Expr& condition, const PrimFuncRef& version) {
+    VarMap params;
+    for (size_t i = 0; i < version->params.size(); ++i) params.emplace(version->params[i].get(), given_->params[i]);
+    std::vector<Buffer> own;
+    Stmt body = take_root(instantiate(substitute(version->body, params), {}), own);
+    if (!share_constant_copies(body, own, copies_)) return;
+    std::ranges::move(own, std::back_inserter(buffers_));
+    body_ = make(IfThenElse{condition, body, body_}, given_.span());
+  }
+  PrimFuncRef program() const {
+    std::vector<Stmt> all = copies_;
+    all.push_back(body_);
+    return with_body(general_, root_block(buffers_, seq(std::move(all), given_.span())));
+  }
+
+ private:
+  PrimFuncRef given_, general_;
+  Stmt body_ = no_op();
+  std::vector<Buffer> buffers_;
+  std::vector<Stmt> copies_;
+};
 
 // Applies one rule to one program, and to its versions for certain values of a dim.
 struct Application {
@@ -152,28 +184,19 @@ struct Application {
         given.set(decision.name, decision.value);
       }
     }
+    const int64_t others = program->attrs.get_int(attr_names::kHasVersions, 0);
+    std::erase_if(values, [&](int64_t value) { return value <= others; });
     if (values.empty()) return {general, ""};
-    std::vector<Buffer> buffers;
-    Stmt body = take_root(general->body, buffers);
-    const std::vector<Stmt> copies = take_constant_copies(body);
+    VersionsOfProgram all(program, general);
     for (int64_t value : values) {
       Decisions decisions = decisions_with(given);
-      auto specialized = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
+      const PrimFuncRef specialized = with_sizes(program, {{dim.get(), int_imm(value)}});
       std::optional<Schedule> schedule;
       RuleResult known = scheduled(specialized, decisions, schedule, nullptr);
       if (!known.program) return known;
-      const PrimFunc& function = **known.program;
-      VarMap params;
-      for (size_t i = 0; i < function.params.size(); ++i) params.emplace(function.params[i].get(), program->params[i]);
-      std::vector<Buffer> own;
-      Stmt version = take_root(instantiate(substitute(function.body, params), {}), own);
-      if (!share_constant_copies(version, own, copies)) continue;  // it needs the constant in another form
-      std::ranges::move(own, std::back_inserter(buffers));
-      body = make(IfThenElse{equal(dim, int_imm(value)), version, body}, program.span());
+      all.add(equal(dim, int_imm(value)), *known.program);
     }
-    std::vector<Stmt> all = copies;
-    all.push_back(body);
-    return {with_body(general, root_block(std::move(buffers), seq(std::move(all), program.span()))), ""};
+    return {all.program(), ""};
   }
 };
 
@@ -222,10 +245,38 @@ RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, c
   return Application{rule, name, target, show_program, scheduled, more}.run(program);
 }
 
+// Schedules each version by a rule for it. A user's rule for the program may fit only some of them.
+static PrimFuncRef schedule_versions(const std::string& name, const PrimFuncRef& program,
+                                     const VersionsByDims& versions, const std::vector<ScheduleRule>& users,
+                                     const Target& target, const RuleReport& report, const OnScheduled& scheduled,
+                                     const MoreRules& more) {
+  std::optional<CompileError> refusal;
+  bool fits_any = false;
+  auto of_version = [&](const PrimFuncRef& version, const OnScheduled& on_scheduled) {
+    try {
+      const PrimFuncRef result = schedule_by_rules(name, version, users, target, report, on_scheduled, more);
+      fits_any = true;
+      return result;
+    } catch (const CompileError& error) {
+      refusal = error;
+      return schedule_by_rules(name, version, {}, target, report, on_scheduled, more);
+    }
+  };
+  VersionsOfProgram all(program, of_version(versions.general, scheduled));
+  for (const VersionsByDims::Special& special : versions.special)
+    all.add(special.condition, of_version(special.program, nullptr));
+  if (!fits_any) throw *refusal;
+  PrimFunc function = *all.program();
+  function.attrs = function.attrs.without(attr_names::kHasVersions);
+  return make_prim_func(std::move(function), program.span());
+}
+
 PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                               const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
                               const OnScheduled& scheduled, const MoreRules& more) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
+  if (const auto versions = versions_by_dims(program))
+    return schedule_versions(name, program, *versions, users, target, report, scheduled, more);
   const std::string part = part_of(program) == name ? "" : part_of(program);
   for (const std::vector<ScheduleRule>* rules : {&users, &more.rules, &builtin_schedule_rules()}) {
     if (rules != &users && uses_pointers(program)) break;  // the built-in rules see accesses to buffers only

@@ -259,6 +259,9 @@ class ContractionSchedule {
     if (in_registers) sch_.apply(SetScope{*unpacking_, 0, "local"});
     Loops inside = loops_inside(sch_, *unpacking_, around.size());
     const int lanes = in_registers ? tile_.unpacked_lanes : tile_.lanes;
+    // Rows in one word are taken from a register.
+    if (!in_registers && tile_.unpacked_rows > 1)
+      sch_.apply(Unroll{sch_.apply(Split{inside[inside.size() - 2], {std::nullopt, tile_.unpacked_rows}})[1]});
     Loops vectors = sch_.apply(Split{inside.back(), {std::nullopt, lanes}});
     keep_in_registers(sch_, {vectors[0]}, lanes > 1 ? Loops{vectors[1]} : Loops());
     // A row at a time: more prefetches at once would wait for the core's line fill buffers.

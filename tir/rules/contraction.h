@@ -24,7 +24,7 @@ struct ContractionTile {
   // rows, or once for all row tiles, into a panel that stays in the L2 cache. Rows of the operand share a scale.
   enum class Unpacks : uint8_t { kNothing, kInRegisters, kIntoPanel };
   Unpacks unpacks = Unpacks::kNothing;
-  int64_t scaled_rows = 1;
+  int64_t scaled_rows = 1, unpacked_rows = 1;
   bool sums_before_scaling = false;  // in registers: a sum of scaled_rows products is multiplied by the scale
   int unpacked_lanes = 1;            // that are unpacked at once, in registers
   int64_t row_tiles = 0;             // in a block of rows; 0: threads share panels instead

@@ -245,6 +245,7 @@ ContractionMatch match_unpacked(const Stage& product, const Block& unpacking, co
       decisions.word("unpack", {"registers", "panel"}, has_few_rows ? "registers" : "panel") == "registers";
   tile.unpacks = in_registers ? ContractionTile::Unpacks::kInRegisters : ContractionTile::Unpacks::kIntoPanel;
   if (!in_registers) tile.vectors = std::min(tile.vectors, kSideBySide);
+  tile.unpacked_rows = std::max<int64_t>(1, unpacking.annotations.get_int(annotation<"unpacked_rows">(), 1));
   tile.scaled_rows = std::max<int64_t>(1, unpacking.annotations.get_int(annotation<"scaled_rows">(), 1));
   const auto depth = product.extent(block.iter_vars.size() - 1);
   // Rounded to 16 bits, a number times its scale is not a factor of sums.

@@ -25,23 +25,34 @@ namespace relaxc {
 
 namespace {
 
-constexpr int64_t kRowsInBlock = 8;  // whose sums stay in the L1 cache
+constexpr int64_t kRowsInBlock = 8;   // whose sums stay in the L1 cache
+constexpr int64_t kSpareOfPairs = 4;  // registers beside the sums: a word, its numbers, a digit, the product, a mask
 
 struct DigitProduct {
   Stage product;
   Expr rows;
   std::optional<int64_t> num_rows;
   int64_t digits, vectors;
-  std::string instruction;
+  const DotForm& instruction;
   const Target& target;
+
+  bool sums_pairs() const { return !instruction.sum_of_pairs.empty(); }
 };
 struct DigitPlan {
-  int64_t rows;    // of a group, whose sums of digits are in registers at the same time
-  int64_t groups;  // in a block of rows; 0: there is one block
+  int64_t rows;              // of a group, whose sums of digits are in registers at the same time
+  int64_t groups;            // in a block of rows; 0: there is one block
+  bool takes_vectors_apart;  // where sums and digits of all vectors of a tile do not fit registers
   std::optional<Versions> versions;
 };
 
-const BufferLoad& numbers_of(const Block& sums) { return *operands_of(sums)[1]; }
+const BufferLoad& numbers_of(const Block& products) { return *operands_of(products)[1]; }
+// Returns the block that makes what the block reads alone; null where that reads several buffers.
+const Ref<Block>* only_producer(const Block& block, const std::vector<Ref<Block>>& prologue) {
+  const std::vector<Ref<BufferLoad>> operands = operands_of(block);
+  auto makes_it = [&](const Ref<Block>& other) { return same_node(other->writes[0].buffer, operands[0]->buffer); };
+  auto found = operands.size() == 1 ? std::ranges::find_if(prologue, makes_it) : prologue.end();
+  return found == prologue.end() ? nullptr : &*found;
+}
 
 std::variant<DigitProduct, std::string> find_digit_product(const PrimFuncRef& program, const Target& target,
                                                            Decisions&) {
@@ -51,30 +62,36 @@ std::variant<DigitProduct, std::string> find_digit_product(const PrimFuncRef& pr
   auto sums = std::ranges::find_if(
       stage->prologue, [](const Ref<Block>& block) { return block->annotations.has(annotation<"digit_sums">()); });
   if (sums == stage->prologue.end()) return kOtherForm;
-  const std::vector<Ref<BufferLoad>> operands = operands_of(**sums);
-  const DotForm* form =
-      find_dot_form(buffer_type(operands[0]->buffer).dtype, buffer_type(operands[1]->buffer).dtype, kInt32, target);
+  const Ref<Block>* pairs = only_producer(**sums, stage->prologue);  // whose sums have 16 bits
+  const Block& products = pairs ? **pairs : **sums;
+  const std::vector<Ref<BufferLoad>> operands = operands_of(products);
+  const DType numbers = pairs ? DType::uint(8) : buffer_type(operands[1]->buffer).dtype;
+  const DotForm* form = find_dot_form(buffer_type(operands[0]->buffer).dtype, numbers,
+                                      buffer_type(products.writes[0].buffer).dtype, target);
   const std::vector<IterVar>& axes = (*sums)->iter_vars;
   const auto digits = as_int(axes[2].domain.extent), vectors = as_int(axes[4].domain.extent),
              lanes = as_int(axes[5].domain.extent);
   if (!form || !digits || !vectors || lanes != form->lanes) return "the target has no dot product of these lanes";
   const Expr& rows = axes[0].domain.extent;
-  return DigitProduct{*stage, rows, as_int(rows), *digits, *vectors, form->name, target};
+  return DigitProduct{*stage, rows, as_int(rows), *digits, *vectors, *form, target};
 }
 
 DigitPlan choose_digit_product(const DigitProduct& found, const Target& target, Decisions& decisions) {
-  const int64_t fit = (target.num_vector_registers - cost_model::kSpareOfMany) / (found.digits * found.vectors);
+  // The vectors of one row share its digits, which registers hold; those of several rows would leave no room for sums.
+  const bool takes_apart = found.sums_pairs() && found.num_rows != 1;
+  const int64_t spare = found.sums_pairs() ? kSpareOfPairs : cost_model::kSpareOfMany;
+  const int64_t fit = (target.num_vector_registers - spare) / (found.digits * (takes_apart ? 1 : found.vectors));
   const std::vector<int64_t> candidates =
       divisors_between(1, std::max<int64_t>(1, fit), found.num_rows.value_or(kRowsInBlock));
   const int64_t rows = decisions.number("rows", candidates, candidates.empty() ? 1 : candidates.back());
-  if (found.num_rows) return {rows, 0, std::nullopt};
+  if (found.num_rows) return {rows, 0, takes_apart, std::nullopt};
   std::optional<Versions> versions;
   if (const auto dim = try_cast<Var>(found.rows)) {
     // A token at a time reads the matrix as fast as memory gives it.
     decisions.list(kSpecialize, numbers_between(1, kRowsInBlock), {1});
     versions = Versions{*dim, kSpecialize};
   }
-  return {rows, kRowsInBlock / rows, versions};
+  return {rows, kRowsInBlock / rows, takes_apart, versions};
 }
 
 class DigitSchedule {
@@ -84,10 +101,11 @@ class DigitSchedule {
 
   void run() {
     const BlockRV sums = producer_with_sums();
-    const std::optional<BlockRV> unpacking = unpacking_of(sums);
-    const Buffer words = words_of(unpacking, sums);
+    const BlockRV products = found_.sums_pairs() ? sch_.apply(GetProducers{sums}).front() : sums;
+    const std::optional<BlockRV> unpacking = unpacking_of(products);
+    const Buffer words = words_of(unpacking, products);
     const std::optional<BlockRV> epilogue = take_epilogue();
-    const Blocks before = blocks_before(sums, unpacking);
+    const Blocks before = blocks_before({sums, products, unpacking.value_or(products)});
     const Loops loops = loops_of_axes(sch_, product_);  // rows, tiles, vectors, lanes, chunks
     const LoopRV &tile = loops[1], &vector = loops[2], &lane = loops[3], &chunk = loops[4];
     const Factors factors =
@@ -95,14 +113,21 @@ class DigitSchedule {
     const Loops rows = sch_.apply(Split{loops[0], factors});
     const LoopRV &group = rows[rows.size() - 2], &row = rows.back();
     const Loops around = plan_.groups > 0 ? Loops{tile, rows[0]} : Loops{tile};
-    sch_.apply(Reorder{joined({around, {chunk, group, row, vector, lane}})});
+    const bool apart = plan_.takes_vectors_apart;
+    sch_.apply(Reorder{
+        joined({around, apart ? Loops{chunk, vector, group, row, lane} : Loops{chunk, group, row, vector, lane}})});
     const BlockRV result = epilogue ? *epilogue : sch_.apply(CacheWrite{product_, 0, "local"});
     if (epilogue) sch_.apply(SetScope{product_, 0, "local"});
     sch_.apply(ReverseComputeAt{result, around.back(), true});
     const Loops stored = loops_inside(sch_, result, around.size());
     unroll(sch_, {row});
-    keep_in_registers(sch_, {vector, stored[stored.size() - 2]}, {lane, stored.back()});
-    sum_digits(sums, unpacking, words, group);
+    if (!apart) unroll(sch_, {vector});
+    keep_in_registers(sch_, {stored[stored.size() - 2]}, {lane, stored.back()});
+    if (found_.sums_pairs()) {
+      sum_pairs(sums, products, unpacking, words, group);
+    } else {
+      sum_digits(sums, unpacking, words, group);
+    }
     sch_.apply(DecomposeReduction{product_, chunk});
     const AttrList parameters = prefetches_of_parameters(words);
     if (!parameters.empty()) sch_.apply(Annotate{chunk, annotation<"prefetch_ahead">(), parameters});
@@ -135,12 +160,12 @@ class DigitSchedule {
     if (!sch_.try_apply(as_product)) return std::nullopt;
     return merged[0];
   }
-  // Returns the blocks that make the operands, and are left to the default rule.
-  Blocks blocks_before(const BlockRV& sums, const std::optional<BlockRV>& unpacking) {
-    auto is_same = [&](const BlockRV& a, const BlockRV& b) { return same_node(write_of(a), write_of(b)); };
+  // Returns the blocks that make the operands, other than those given, and are left to the default rule.
+  Blocks blocks_before(const Blocks& placed) {
     Blocks result;
     for (const BlockRV& block : sch_.apply(GetChildBlocks{sch_.apply(GetBlock{"root"})})) {
-      const bool is_placed = is_same(block, sums) || (unpacking && is_same(block, *unpacking));
+      const bool is_placed = std::ranges::any_of(
+          placed, [&](const BlockRV& other) { return same_node(write_of(other), write_of(block)); });
       const bool is_before = std::ranges::any_of(found_.product.prologue, [&](const Ref<Block>& before) {
         return same_node(before->writes[0].buffer, write_of(block));
       });
@@ -163,15 +188,15 @@ class DigitSchedule {
     }
     RELAXC_CHECK(false, "expected a block of sums of digits before the product");
   }
-  std::optional<BlockRV> unpacking_of(const BlockRV& sums) {
-    const Buffer numbers = numbers_of(*block_of(sums)).buffer;
-    for (const BlockRV& block : sch_.apply(GetProducers{sums})) {
+  std::optional<BlockRV> unpacking_of(const BlockRV& products) {
+    const Buffer numbers = numbers_of(*block_of(products)).buffer;
+    for (const BlockRV& block : sch_.apply(GetProducers{products})) {
       if (same_node(write_of(block), numbers)) return block;
     }
     return std::nullopt;
   }
-  Buffer words_of(const std::optional<BlockRV>& unpacking, const BlockRV& sums) const {
-    return unpacking ? words_in(*unpacking) : numbers_of(*block_of(sums)).buffer;
+  Buffer words_of(const std::optional<BlockRV>& unpacking, const BlockRV& products) const {
+    return unpacking ? words_in(*unpacking) : numbers_of(*block_of(products)).buffer;
   }
   // Returns the buffers with a number for each column of which a chunk's iteration prefetches what later ones read, and
   // how many rows ahead.
@@ -188,27 +213,45 @@ class DigitSchedule {
   static int64_t rows_of(const Buffer& tiles) { return as_int(buffer_type(tiles).shape[1]).value_or(1); }
   // Returns the rows of words that lie between a prefetch and its use, in units of `rows_of_chunk`.
   int64_t rows_ahead(const Buffer& words, int64_t rows_of_chunk) const {
-    int64_t bytes = rows_of_chunk;
+    int64_t bytes = rows_of_chunk * buffer_type(words).dtype.bytes();
     for (const Expr& dim : std::span(buffer_type(words).shape).subspan(2)) bytes *= as_int(dim).value_or(1);
     return std::max<int64_t>(1, cost_model::kStreamedBytesAhead / bytes);
   }
 
-  // Sums the digits of a chunk for the rows of a group, in registers.
-  void sum_digits(const BlockRV& sums, const std::optional<BlockRV>& unpacking, const Buffer& words,
-                  const LoopRV& group) {
-    constexpr int64_t kGroup = 4;  // products that a lane sums
+  // Adds sums of 16 bits, each of a part of the chunk, for the rows of a group, in registers.
+  void sum_pairs(const BlockRV& sums, const BlockRV& products, const std::optional<BlockRV>& unpacking,
+                 const Buffer& words, const LoopRV& group) {
     sch_.apply(ComputeAt{sums, group, true});
     sch_.apply(SetScope{sums, 0, "local"});
-    const Loops loops = sch_.apply(GetLoops{sums});  // the last ones: rows, 1, digits, 1, vectors, lanes, depth
-    const LoopRV &row = loops[loops.size() - 7], &digit = loops[loops.size() - 5], &vector = loops[loops.size() - 3],
-                 &lane = loops[loops.size() - 2];
+    const Loops all = sch_.apply(GetLoops{sums});  // the last ones: rows, 1, digits, 1, vectors, lanes, parts, pairs
+    const std::span<const LoopRV> loops = std::span(all).last(8);
+    const LoopRV &row = loops[0], &digit = loops[2], &vector = loops[4], &lane = loops[5], &part = loops[6];
+    sch_.apply(Reorder{{part, row, digit, vector, lane, loops[7]}});
+    unroll(sch_, {row, digit, vector});
+    sum_digits(products, unpacking, words, part);
+    sch_.apply(DecomposeReduction{sums, part});
+    sch_.apply(Tensorize{lane, found_.instruction.sum_of_pairs, false});
+  }
+  // Sums the digits of a chunk for the rows of a group, or of one of its parts, in registers.
+  void sum_digits(const BlockRV& products, const std::optional<BlockRV>& unpacking, const Buffer& words,
+                  const LoopRV& around) {
+    constexpr int64_t kGroup = 4;  // products that a lane sums
+    const bool has_pairs = found_.sums_pairs();
+    sch_.apply(ComputeAt{products, around, true});
+    sch_.apply(SetScope{products, 0, "local"});
+    const Loops all = sch_.apply(GetLoops{products});
+    // rows, 1, digits, 1, vectors, lanes, depth; or rows, 1, digits, 1, vectors, 1, lanes, pairs, groups of depth, 2
+    const std::span<const LoopRV> loops = std::span(all).last(has_pairs ? 10 : 7);
+    const LoopRV &row = loops[0], &digit = loops[2], &vector = loops[4], &lane = loops[has_pairs ? 6 : 5];
     const int64_t per_byte = unpacking ? numbers_in_byte(*unpacking) : 1;
-    const Loops depth = sch_.apply(Split{loops.back(), {std::nullopt, per_byte, kGroup}});
-    sch_.apply(Reorder{{depth[0], vector, depth[1], row, digit, lane, depth[2]}});
+    const Loops depth = sch_.apply(has_pairs ? Split{loops[8], {std::nullopt, per_byte}}
+                                             : Split{loops[6], {std::nullopt, per_byte, kGroup}});
+    const Loops instruction = has_pairs ? Loops{lane, loops[7], loops[9]} : Loops{lane, depth[2]};
+    sch_.apply(Reorder{joined({Loops{depth[0], vector, depth[1], row, digit}, instruction})});
     unroll(sch_, {vector, depth[1], row, digit});
-    sch_.apply(DecomposeReduction{sums, depth[0]});
+    sch_.apply(DecomposeReduction{products, depth[0]});
     if (unpacking) unpack(*unpacking, vector);
-    sch_.apply(Tensorize{lane, found_.instruction, false});
+    sch_.apply(Tensorize{lane, found_.instruction.name, false});
     // A row of words at a time: more prefetches at once would wait for the core's line fill buffers.
     sch_.apply(Annotate{depth[0], annotation<"prefetch_ahead">(), AttrList{words->name, rows_ahead(words, 1)}});
   }
@@ -219,10 +262,15 @@ class DigitSchedule {
   void unpack(const BlockRV& unpacking, const LoopRV& vector) {
     sch_.apply(ComputeAt{unpacking, vector, true});
     sch_.apply(SetScope{unpacking, 0, "local"});
-    const Loops loops = sch_.apply(GetLoops{unpacking});
-    const LoopRV bytes = sch_.apply(Fuse{Loops(loops.end() - 2, loops.end())});
-    sch_.apply(Unroll{loops[loops.size() - 4]});
-    sch_.apply(Vectorize{bytes});
+    // The last ones: numbers in a byte, vectors, lanes, and the bytes of a lane where it is not a word.
+    Loops loops = sch_.apply(GetLoops{unpacking});
+    if (!found_.sums_pairs()) {
+      const LoopRV bytes = sch_.apply(Fuse{Loops(loops.end() - 2, loops.end())});
+      loops.erase(loops.end() - 2, loops.end());
+      loops.push_back(bytes);
+    }
+    sch_.apply(Unroll{loops[loops.size() - 3]});
+    sch_.apply(Vectorize{loops.back()});
   }
 
   Schedule& sch_;
