@@ -183,14 +183,15 @@ class MatrixProduct {
   }
 
   // Returns nullopt where the einsum is not a product of matrices, where it is one without any transpose of the
-  // operands, and where there are too few rows, columns or summed elements to gain.
+  // operands, and where there are too few rows, columns or summed elements to gain. Constant matrices are packed, so
+  // that these gain for any rows.
   std::optional<Expr> run(Builder& b) {
     if (!sort_labels() || !has_whole_dims(*left_) || !has_whole_dims(*right_)) return std::nullopt;
     const std::vector<Label> left = joined(batch_of(*left_), rows_, summed_);
     const std::vector<Label> right = joined(batch_of(*right_), summed_, columns_);
     const bool lies_well = columns_.size() == 1 && right_->labels.back() == columns_.back();
-    if (lies_well || is_few(rows_, kFewestRows) || is_few(columns_, kFewestColumns) || is_few(summed_, kFewestSummed))
-      return std::nullopt;
+    const bool gains = right_->value.is<Constant>() || (!lies_well && !is_few(rows_, kFewestRows));
+    if (!gains || is_few(columns_, kFewestColumns) || is_few(summed_, kFewestSummed)) return std::nullopt;
     Expr product =
         b.op("matmul", {matrices(*left_, left, {rows_, summed_}, b), matrices(*right_, right, {summed_, columns_}, b)});
     const std::vector<Label> made = joined(batch_, rows_, columns_);

@@ -208,8 +208,9 @@ class WeightPacker final : public GraphRewriter {
     if (!bytes && !(floats && node.args[1].is<Constant>())) return std::nullopt;
     const size_t rank_of_batch = dims->size() - 2;
     constexpr size_t kMostBatch = 8;  // axes have names of a letter
-    if (rank_of_batch > 0 && !(bytes && rank_of_batch <= kMostBatch && has_same_batch(*shape, *dims)))
-      return std::nullopt;
+    const bool is_batch = rank_of_batch <= kMostBatch &&
+                          (bytes ? has_same_batch(*shape, *dims) : left == right && has_batch_of(*shape, *dims));
+    if (rank_of_batch > 0 && !is_batch) return std::nullopt;
     const Expr &depth = (*dims)[rank_of_batch], &width = dims->back();
     if (is_int(width, 0) || is_int(depth, 0)) return std::nullopt;
     // Results are of 32 bits, whatever the operands are.
@@ -229,6 +230,15 @@ class WeightPacker final : public GraphRewriter {
         .padded = known_width ? int_imm(padded_columns(*known_width, columns)) : multiple_of(width, columns),
         .layout = *Layout::parse(text, batch + "KN")};
     return emit_packed(packed, node, binding, b);
+  }
+  // Returns whether the left operand has the dims in front of the right one's matrices, or 1 or nothing in their place.
+  static bool has_batch_of(const std::vector<Expr>& left, const std::vector<Expr>& right) {
+    for (size_t behind = 3; behind <= right.size(); ++behind) {
+      const bool has_dim = left.size() >= behind && !is_int(left[left.size() - behind], 1);
+      if (has_dim && equal_dims(left[left.size() - behind], right[right.size() - behind]) != Verdict::kProven)
+        return false;
+    }
+    return left.size() > 1;
   }
   // Returns the extent, or the next multiple of the block.
   static Expr multiple_of(const Expr& extent, int64_t block) {

@@ -22,9 +22,14 @@ PrimFuncRef PackedMatmul::program(const std::vector<Expr>& x_shape, DType x_dtyp
   const Buffer x = b.input("x1", x_dtype, x_shape), y = b.input("x2", y_dtype, packed_shape());
   std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
   out.push_back(padded);
+  if (!batch.empty()) {  // which the left operand may lack
+    out.insert(out.begin(), std::max(out.size(), batch.size() + 2) - out.size(), int_imm(1));
+    std::copy(batch.begin(), batch.end(), out.end() - 2 - std::ssize(batch));
+  }
   const DType sum = accumulation_dtype(result);
   auto element = [&](Axes at, const Expr& row, const Expr& column) {
-    std::vector<Expr> plain(at.begin(), at.begin() + std::ssize(batch));
+    std::vector<Expr> plain;
+    for (size_t behind = batch.size() + 2; behind > 2; --behind) plain.push_back(at[at.size() - behind]);
     plain.insert(plain.end(), {row, column});
     return cast_to(load(y, layout.from_plain_index(plain)), sum);
   };
@@ -34,8 +39,11 @@ PrimFuncRef PackedMatmul::program(const std::vector<Expr>& x_shape, DType x_dtyp
     b.annotate(annotation<"unpacked_columns">(), layout.block_of(batch.size() + 1));
   }
   Buffer product = b.reduce("matmul", sum, out, {depth}, zero(sum), combine_sum, [&](Axes i, Axes r) {
-    std::vector<Expr> left(i.begin(), i.end() - 1);
+    std::vector<Expr> left(i.end() - std::ssize(x_shape), i.end() - 1);
     left.push_back(r[0]);
+    for (size_t d = 0; d + 2 < x_shape.size(); ++d) {
+      if (is_int(x_shape[d], 1) && !is_int(out[out.size() - x_shape.size() + d], 1)) left[d] = int_imm(0);
+    }
     return cast_to(load(x, left), sum) * (wide ? load(*wide, {r[0], i.back()}) : element(i, r[0], i.back()));
   });
   if (!structural_equal(width, padded)) {

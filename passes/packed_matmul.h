@@ -8,7 +8,7 @@ namespace relaxc {
 
 // A right operand [batch..., depth, width] in panels, of which the last may be padding. Dims may be symbolic.
 struct PackedMatmul {
-  std::vector<Expr> batch;  // the dims in front of a matrix, which the left operand has, too
+  std::vector<Expr> batch;  // the dims in front of a matrix; the left operand has them, or 1 or nothing in their place
   Expr depth, width;        // of which `depth` is a multiple of the layout's block
   Expr padded;              // the columns of all panels
   Layout layout;            // of [batch..., depth, padded]

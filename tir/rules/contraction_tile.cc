@@ -158,7 +158,7 @@ size_t row_axis_of(const Block& block, const std::vector<Expr>& x) {
   int64_t longest = 1;
   for (size_t d = x.size() - 1; d-- > 0 && longest < kFewestRows;) {
     const size_t axis = position_of_axis(block.iter_vars, x[d]);
-    if (axis == block.iter_vars.size()) break;
+    if (axis == block.iter_vars.size() || block.iter_vars[axis].kind != IterKind::kSpatial) break;
     const int64_t length = as_int(block.iter_vars[axis].domain.extent).value_or(kFewestRows);
     if (length <= longest) continue;
     longest = length, best = axis;
@@ -179,14 +179,18 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
   }
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() < 3) return kOtherForm;
-  const size_t batch = right.shape.size() > 4 ? right.shape.size() - 4 : 0;
-  auto is_of_left = [&](const Expr& index) { return index.is<Var>() && uses_var(x, cast<Var>(index)); };
-  if (!std::all_of(y.begin(), y.begin() + static_cast<ptrdiff_t>(batch), is_of_left)) return kOtherForm;
-  if (right.shape.size() == 4 && y[2].is<Var>()) return match_bands(block, *operands[0], *operands[1], tile);
+  const bool has_groups = right.shape.size() > 3 && !same_node(y[y.size() - 2], x.back());
+  const size_t batch = right.shape.size() - (has_groups ? 4 : 3);
+  auto is_spatial = [&](const Expr& index) {
+    const size_t axis = position_of_axis(block.iter_vars, index);
+    return axis < block.iter_vars.size() && block.iter_vars[axis].kind == IterKind::kSpatial;
+  };
+  if (!std::all_of(y.begin(), y.begin() + static_cast<ptrdiff_t>(batch), is_spatial)) return kOtherForm;
+  if (has_groups && batch == 0 && y[2].is<Var>()) return match_bands(block, *operands[0], *operands[1], tile);
   const Binary* column = y[batch + 2].as<Binary>();
   auto columns = as_int(right.shape[batch + 2]);
   if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return kOtherForm;
-  if (right.shape.size() >= 4) {
+  if (has_groups) {
     const Binary* group = y[batch + 3].as<Binary>();
     auto size = as_int(right.shape[batch + 3]);
     if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return kOtherForm;
@@ -197,7 +201,7 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
     tile.group = form->group;
     tile.intrin = form->name;
     tile.adds_products = !find_dot_intrinsic(form->instruction)->accumulates;
-  } else if (!same_node(y[1], x.back())) {
+  } else if (!same_node(y[batch + 1], x.back())) {
     return kOtherForm;
   }
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
@@ -318,10 +322,11 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
 
 }  // namespace
 
-// Returns whether the right operand is a constant, which is copied when the program is compiled.
-static bool has_constant_operand(const Block& product) {
+// Returns whether the right operand is a constant matrix, which is copied when the program is compiled.
+static bool is_copied_before(const Block& product) {
   const std::string& constant = product.annotations.get_string(annotation<"constant_operand">(), "");
-  return constant == operands_of(product)[1]->buffer->name;
+  const Ref<BufferLoad> right = operands_of(product)[1];
+  return right->indices.size() == 2 && constant == right->buffer->name;
 }
 
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
@@ -333,14 +338,13 @@ ContractionMatch match_contraction(const Stage& product, const Target& target, D
   bool is_axis = tile->row_axis < product.block->iter_vars.size();
   auto num_rows = is_axis ? product.extent(tile->row_axis) : 1;
   if (tile->copies_operand) {
-    // A constant is copied when the program is compiled.
     // The matrices of a batch are so small that copies pay only where the L1 cache does not hold them.
     const Ref<BufferLoad> right = operands_of(*product.block)[1];
     const std::vector<Expr>& dims = buffer_type(right->buffer).shape;
     int64_t bytes = kFloat32.bytes();
     for (const Expr& dim : std::span(dims).last(2)) bytes *= std::min(as_int(dim).value_or(kMostSum), kMostSum);
     const bool is_large = dims.size() == 2 || bytes > target.l1_of_core();
-    bool is_worth_copying = has_constant_operand(*product.block) ||
+    bool is_worth_copying = is_copied_before(*product.block) ||
                             (is_large && num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle());
     if (!decisions.flag("copy_operand", is_worth_copying))
       return "the right operand is not in panels, and not worth copying into panels (decision 'copy_operand')";
@@ -409,7 +413,7 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
        numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.bands * tile.vectors, target))))
     formula.push_back(few);
   // Each version would copy an operand by itself that is not constant.
-  if (tile.copies_operand && !has_constant_operand(*product.block)) formula.clear();
+  if (tile.copies_operand && !is_copied_before(*product.block)) formula.clear();
   decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);
   return Versions{*rows, kSpecialize};
 }
