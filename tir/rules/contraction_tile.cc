@@ -265,6 +265,7 @@ ContractionMatch match_unpacked(const Stage& product, const Block& unpacking, co
 int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> rows, const Target& target) {
   if (tile.bands > 1) {  // each is a stream of its own; as many vectors as without bands
     int64_t vectors = tile.has_rows ? kSideBySide * kSideBySide : kStreams * kSideBySide, panels = 1;
+    if (tile.has_rows && most_rows(vectors, target) < kFewestWideRows) vectors = kSideBySide;
     while (2 * panels * tile.row_vectors() <= vectors && tile.num_panels.value_or(1) % (2 * panels) == 0) panels *= 2;
     return panels;
   }
