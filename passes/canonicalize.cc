@@ -208,6 +208,26 @@ std::optional<Expr> take_dequantized(const Site& site) {
       {taken.rows_of(dequantize->args[0]), taken.parameter(dequantize->args[1]), taken.parameter(dequantize->args[2])},
       taken.attrs());
 }
+constexpr OpName kScatterElements{"relax.scatter_elements"};
+// Indices that are the same along all axes but the first are those of slices, which are read and stored as a whole.
+std::optional<Expr> scatter_slices(const Site& site) {
+  const auto attrs = read_attrs<ScatterElementsAttrs>(site.call.attrs);
+  const Call* check = site.arg_call(1, ops::kCheckIndices);
+  const Binding* made = find_value(site.bindings, (check ? *check : site.call).args[check ? 0 : 1].get());
+  const Call* stretched = made ? as_call(made->value, ops::kBroadcastTo) : nullptr;
+  const std::vector<Expr>*data = known_shape(site.value.type()), *updates = known_shape(site.call.args[2].type());
+  const std::vector<Expr>* rows = stretched ? known_shape(stretched->args[0].type()) : nullptr;
+  if (!rows || !data || !updates || rows->size() != data->size()) return std::nullopt;
+  auto same = [](const Expr& a, const Expr& b) { return equal_dims(a, b) == Verdict::kProven; };
+  bool are_slices = (attrs.axis == 0 || attrs.axis == -std::ssize(*data)) && same(rows->front(), updates->front());
+  for (size_t d = 1; d < data->size(); ++d)
+    are_slices = are_slices && is_int((*rows)[d], 1) && same((*data)[d], (*updates)[d]);
+  if (!are_slices) return std::nullopt;
+  Expr indices = reshape(stretched->args[0], {rows->front(), int_imm(1)}, site.builder);
+  if (check) indices = site.builder.op("check_indices", {indices, check->args[1]}, check->attrs, "indices");
+  return site.builder.op("scatter_nd", {site.call.args[0], indices, site.call.args[2]},
+                         ScatterNdAttrs{attrs.reduction});
+}
 std::optional<Expr> constant_right(const Site& site) {
   if (!site.call.args[0].is<Constant>() || site.call.args[1].is<Constant>()) return std::nullopt;
   return call(site.call.callee, {site.call.args[1], site.call.args[0]}, site.call.attrs, site.value.type(),
@@ -241,6 +261,8 @@ constexpr Rule kRules[] = {
     {"permute_as_reshape", ops::kPermuteDims, "only axes of extent 1 move: a reshape", permute_as_reshape},
     {"permute_permute", ops::kPermuteDims, "two permutations are one", permute_permute},
     {"take_dequantized", ops::kTake, "rows of a dequantized constant are dequantized rows", take_dequantized},
+    {"scatter_slices", kScatterElements, "elements at indices stretched along all but the first axis: slices",
+     scatter_slices},
     {"concat_one", ops::kConcat, "a concatenation of one tensor is the tensor", concat_one},
 };
 
