@@ -15,32 +15,57 @@ namespace {
 
 // ---- The test of a value's form
 
+// What is tested, for messages: an argument, or an item of it.
+struct Place {
+  std::string_view name;
+  const Place* sequence = nullptr;
+  int64_t item = 0;
+
+  std::string text() const { return sequence ? formatted("item {} of {}", item, sequence->text()) : std::string(name); }
+};
+
+// A form is a letter for each optional (O) and sequence (S), then the words of what these hold.
 class FormCheck {
  public:
-  explicit FormCheck(Arguments dims) : dims_(dims) {}
+  FormCheck(std::string_view form, Arguments dims)
+      : form_(form),
+        words_(parts_of(form.substr(std::min(form.find_first_not_of("OS"), form.size())), ' ')),
+        dims_(dims) {
+    holds_tensors_ = words_[0] == "tensor";
+    if (holds_tensors_ || words_[0] == "map") dtype_ = dtype_of(words_.at(1));
+    if (holds_tensors_) rank_ = number(words_.at(2));
+  }
 
-  void check(const Value& value, std::string_view form, const std::string& where) const {  // NOLINT: bounded
-    if (form.starts_with('O')) {
-      if (!value.is_none()) check(value, form.substr(1), where);
-    } else if (form.starts_with('S')) {
+  void check(const Value& value, const Place& place, size_t depth = 0) const {  // NOLINT: bounded
+    const char letter = depth < form_.size() ? form_[depth] : ' ';
+    if (letter == 'O') {
+      if (!value.is_none()) check(value, place, depth + 1);
+    } else if (letter == 'S') {
       const auto* sequence = value.get_if<Sequence>();
-      if (sequence == nullptr) fail(where, value, "a sequence");
-      int64_t i = 0;
-      for (const Value& item : sequence->items.fields())
-        check(item, form.substr(1), formatted("item {} of {}", i++, where));
-    } else if (std::vector<std::string_view> words = parts_of(form, ' '); words[0] == "map") {
+      if (sequence == nullptr) fail(place.text(), value, "a sequence");
+      Place item{{}, &place};
+      for (const Value& part : sequence->items.fields()) {
+        check(part, item, depth + 1);
+        ++item.item;
+      }
+    } else if (words_[0] == "map") {
       const auto* map = value.get_if<Map>();
-      if (map == nullptr) fail(where, value, "a map");
-      tensor(map->keys(), words.at(1), 1, {}, "the keys of " + where);
-      tensor(map->values(), words.at(2), number(words.at(3)) + 1, {}, "the values of " + where);
-    } else if (words[0] == "tensor") {
+      if (map == nullptr) fail(place.text(), value, "a map");
+      tensor(map->keys(), dtype_, 1, {}, "the keys of ", place);
+      tensor(map->values(), dtype_of(words_.at(2)), number(words_.at(3)) + 1, {}, "the values of ", place);
+    } else if (holds_tensors_) {
       const auto* part = value.get_if<Tensor>();
-      if (part == nullptr) fail(where, value, "a tensor");
-      tensor(*part, words.at(1), number(words.at(2)), dims_, where);
+      if (part == nullptr) fail(place.text(), value, "a tensor");
+      tensor(*part, dtype_, rank_, dims_, "", place);
     }
   }
 
  private:
+  static std::optional<DType> dtype_of(std::string_view text) {  // null: any
+    const std::optional<DType> dtype = parse_dtype(text);
+    if (!dtype && text != "any") throw_runtime_error("'{}' is not a dtype", text);
+    return dtype;
+  }
   static int number(std::string_view text) {
     int result = -1;
     std::from_chars(text.data(), text.data() + text.size(), result);
@@ -50,16 +75,23 @@ class FormCheck {
     throw FormError(
         formatted("{} {} {}, expected {}", where, where.starts_with("the ") ? "are" : "is", describe(value), wanted));
   }
-  static void tensor(const Tensor& value, std::string_view dtype, int rank, Arguments dims, const std::string& where) {
-    if (dtype != "any" && to_string(value.dtype()) != dtype) fail(where, value, dtype);
-    if (rank >= 0 && value.ndim() != rank) fail(where, value, formatted("{} dims", rank));
+  static void tensor(const Tensor& value, std::optional<DType> dtype, int rank, Arguments dims, const char* part,
+                     const Place& place) {
+    auto no = [&](std::string_view wanted) { fail(part + place.text(), value, wanted); };
+    if (dtype && value.dtype() != *dtype) no(to_string(*dtype));
+    if (rank >= 0 && value.ndim() != rank) no(formatted("{} dims", rank));
     for (size_t d = 0; d < dims.size() && d < value.shape().size(); ++d) {
       int64_t wanted = dims[d].integer();
-      if (wanted >= 0 && value.shape()[d] != wanted) fail(where, value, formatted("dim {} to be {}", d, wanted));
+      if (wanted >= 0 && value.shape()[d] != wanted) no(formatted("dim {} to be {}", d, wanted));
     }
   }
 
+  std::string_view form_;
+  std::vector<std::string_view> words_;
   Arguments dims_;
+  bool holds_tensors_ = false;
+  std::optional<DType> dtype_ = {};  // null: any
+  int rank_ = -1;
 };
 
 // ---- Sequences
@@ -136,7 +168,7 @@ std::vector<int64_t> part_lengths(const Value& given, int64_t dim) {
 
 Value check_form(BuiltinContext&, Arguments arguments) {
   if (arguments.size() < 3) throw_runtime_error("got {} arguments, expected at least 3", arguments.size());
-  FormCheck(arguments.subspan(3)).check(arguments[0], arguments[2].string(), arguments[1].string());
+  FormCheck(arguments[2].string(), arguments.subspan(3)).check(arguments[0], {arguments[1].string()});
   return {};
 }
 
