@@ -11,6 +11,7 @@
 // An elementwise node that finishes a reduction, contraction or window stays with it, also before a concatenation, or
 // where it narrows the result and another heavy node is in the group.
 #include <algorithm>
+#include <set>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -134,10 +135,23 @@ class BlockFuser {
     }
     if (heavy_groups_.contains(group) && narrows_heavy(node)) return;
     bool heavy = node.pattern >= OpPattern::kReduction;
-    if (heavy && !heavy_groups_.insert(group).second) return;
+    if (heavy && (!keeps_shape_behind(i, group) || !heavy_groups_.insert(group).second)) return;
     if (group_size_[group] >= 32) return;  // bounds parameters and code size
     ++group_size_[group];
     group_[i] = group;
+  }
+
+  // Returns whether all that the group computes from the node has its shape. Schedules compute an epilogue by the tiles
+  // of the node's result, which would not cover a concatenation.
+  bool keeps_shape_behind(size_t i, size_t group) const {
+    std::set<size_t> behind{i};
+    for (size_t next : behind) {  // users come later, so the loop meets those that it inserts
+      const VarRef& result = nodes_[next].binding.var;
+      if (!same_shape(result, nodes_[i].binding.var)) return false;
+      if (next != i && nodes_[next].pattern > OpPattern::kBroadcast) return false;
+      if (next != group) behind.insert(block_.users_of(result).begin(), block_.users_of(result).end());
+    }
+    return true;
   }
 
   // Returns whether the node stores the result of a reduction or contraction in fewer bytes, as quantize does. With

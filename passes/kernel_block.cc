@@ -1,5 +1,8 @@
 #include "passes/kernel_block.h"
 
+#include <algorithm>
+#include <set>
+
 #include "ir/op_names.h"
 #include "support/lists.h"
 #include "tir/lower/lower.h"
@@ -34,13 +37,25 @@ KernelBlock::KernelBlock(const std::vector<Binding>& bindings, const IRModule& m
 const size_t* KernelBlock::number_of(const Expr& tensor) const { return find_value(numbers_, tensor.get()); }
 
 bool KernelBlock::finishes_heavy(const BlockKernel& kernel) const {
-  for (const Expr& tensor : kernel.call.tensors) {
-    const size_t* found = number_of(tensor);
-    if (!found || users_of(tensor).size() != 1 || is_used_outside(tensor)) continue;
-    const BlockKernel& source = kernels_[*found];
-    if (!same_shape(tensor, kernel.binding.var)) continue;
-    if (source.pattern == OpPattern::kAnchor || source.pattern == OpPattern::kReduction) return true;
-    if (source.pattern <= OpPattern::kBroadcast && finishes_heavy(source)) return true;
+  const size_t last = *number_of(kernel.binding.var);
+  std::set<size_t> inside;  // nodes whose values are used for the kernel only
+  // The last one first: all users of a node are looked at before it.
+  for (std::set<size_t> open{last}; !open.empty();) {
+    const size_t i = *open.rbegin();
+    open.erase(i);
+    const BlockKernel& node = kernels_[i];
+    const VarRef& result = node.binding.var;
+    auto is_inside = [&](size_t user) { return inside.contains(user); };
+    if (i != last) {
+      if (is_used_outside(result) || !std::ranges::all_of(users_of(result), is_inside)) continue;
+      if (node.pattern == OpPattern::kAnchor || node.pattern == OpPattern::kReduction) return true;
+      if (node.pattern > OpPattern::kBroadcast) continue;
+    }
+    inside.insert(i);
+    for (const Expr& tensor : node.call.tensors) {
+      const size_t* source = number_of(tensor);
+      if (source && same_shape(tensor, kernel.binding.var)) open.insert(*source);
+    }
   }
   return false;
 }
