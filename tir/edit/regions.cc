@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
@@ -414,6 +415,34 @@ std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& 
   Writes writes(buffer, blocks[0]->tree->facts);
   bool is_known = std::ranges::all_of(blocks, [&](const TreeNode* block) { return writes.add(block, below); });
   return is_known ? writes.box() : std::nullopt;
+}
+
+// Returns whether the block reads the buffer for some values of its axes only.
+static bool reads_by_condition(const TreeNode* block, const Buffer& buffer) {
+  auto reads_it = [&](const NodeRef& part) {
+    return any_node(part, [&](const NodeRef& node) {
+      const BufferLoad* load = node.as<BufferLoad>();
+      return load && same_node(load->buffer, buffer);
+    });
+  };
+  return any_node(block->block->body, [&](const NodeRef& node) {
+    const Call* call = node.is<Call>() ? as_call(cast_handle<Expr>(node), ops::kIfThenElse) : nullptr;
+    if (call) return reads_it(call->args[1]) || reads_it(call->args[2]);
+    return (node.is<Select>() || node.is<IfThenElse>()) && reads_it(node);
+  });
+}
+
+bool has_other_elements(const TreeNode* block, const BufferRegion& read) {
+  if (!reads_by_condition(block, read.buffer)) return false;
+  const Analyzer& facts = block->tree->facts;
+  RunningVars domains = running(loops_above(block, nullptr));  // which a block may name beside its axes
+  for (const IterVar& axis : block->axes()) domains.emplace(axis.var.get(), axis.domain);
+  for (size_t d = 0; d < read.ranges.size(); ++d) {
+    const Expr& dim = buffer_type(read.buffer).shape[d];
+    const Range all{int_imm(0, dtype_of(dim)), dim};
+    if (!covers(all, range_over(read.ranges[d], dim, domains, facts), facts)) return true;
+  }
+  return false;
 }
 
 bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {

@@ -23,6 +23,9 @@ std::optional<std::vector<Range>> region_at(const Nodes& blocks, const Buffer& b
 // terms of `below` and the loops above. A null `below` means all loops of the scope. Returns nullopt when the written
 // elements are not known to be a box.
 std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& buffer, const TreeNode* below);
+// Returns whether the block reads the buffer under a condition, and for elements, or elements that may be such, at
+// whose places the buffer has none: a concatenation has elements of its other operands.
+bool has_other_elements(const TreeNode* block, const BufferRegion& read);
 // Returns whether that box is known and contains the needed region.
 bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed);
 

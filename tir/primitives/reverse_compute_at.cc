@@ -110,6 +110,10 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
     why = message("cannot prove that an iteration of loop '{}' makes a box of '{}'", loop, buffer);
   } else if (!exact) {
     why = message("block '{}' reads '{}' at more than one place for each element", block, buffer);
+  } else if (has_other_elements(block, read)) {
+    why =
+        message("block '{}' has elements for which it does not read '{}', and which no iteration of loop '{}' computes",
+                block, buffer, loop);
   } else if (!writes_all(makers, buffer, nullptr, region_over(block, read, running_axes(block, {})))) {
     // The block takes all values of its axes, of which bounds over its loops say less where these end at a minimum.
     why = message("cannot prove that block '{}' reads only elements of '{}' that its producers write", block, buffer);

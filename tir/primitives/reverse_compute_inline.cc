@@ -51,6 +51,8 @@ Nodes inlinable_producers(Step& step, TreeNode* block) {
     Refusal refusal = std::nullopt;
     for (TreeNode* part : parts) refusal = refusal ? refusal : not_inlinable_into(block, part, read.buffer);
     if (!refusal) refusal = not_apart(parts);
+    if (!refusal && has_other_elements(block, read))
+      refusal = message("block '{}' has elements for which it does not read '{}'", block, read.buffer);
     if (refusal && why.empty()) why = *refusal;
     if (!refusal) found = std::move(parts);
   }
