@@ -236,7 +236,9 @@ bool AttentionFinder::path_from_product(const Expr& tensor, std::vector<size_t>&
 bool AttentionFinder::is_softmax_over_last(size_t i) const {
   if (!nodes_[i] || operators_of(nodes_[i]->program) != std::vector<std::string>{"nn.softmax"}) return false;
   const KernelNode& softmax = *nodes_[i];
-  if (softmax.blocks.size() != 4 || !is_float32(var(i)) || !is_float32(softmax.call.tensors[0])) return false;
+  if (softmax.blocks.size() != 4 || softmax.call.tensors.empty() || !is_float32(var(i)) ||
+      !is_float32(softmax.call.tensors[0]))
+    return false;
   const std::vector<Ref<BufferLoad>> loads = operands_of(*softmax.blocks[0]);
   const std::vector<IterVar> reduced = axes_of(*softmax.blocks[0], IterKind::kReduce);
   return reduced.size() == 1 && loads.size() == 1 && same_node(loads[0]->indices.back(), reduced[0].var);

@@ -26,11 +26,16 @@ class PartPlacer {
     VarSet known;
     for (const VarRef& var : outer) known.insert(var.get());
     for (size_t i = 0; i < bindings_.size(); ++i) {
-      number_of_.emplace(bindings_[i].var.get(), i);
-      if (!bindings_[i].cast) continue;
-      for (const VarRef& dim : free_vars(*bindings_[i].cast)) {
-        if (!known.contains(dim.get())) number_of_.emplace(dim.get(), i);
+      const Binding& binding = bindings_[i];
+      number_of_.emplace(binding.var.get(), i);
+      if (binding.cast) {
+        for (const VarRef& dim : free_vars(*binding.cast)) {
+          if (!known.contains(dim.get())) number_of_.emplace(dim.get(), i);
+        }
       }
+      // A cast to what is used before tests a dim instead of binding it.
+      add_free_vars(binding.value, known);
+      add_free_vars(binding.var.type(), known);
     }
   }
 

@@ -143,6 +143,23 @@ void concat(G& g, const char* name) {
   g.emit(name, inputs, {attribute("axis", g.written(axis, x))}, x.dtype, shape, range);
 }
 
+// A value beside its gate, and another tensor: the end of blocks of detectors.
+void gated_concat(G& g, const char* name) {
+  Value x = g.float_value(2, 4);
+  Value gate = g.emit("Sigmoid", {x.name}, {}, x.dtype, x.shape, {0, 1, 1, x.range.error + 1e-5});
+  const double most = x.range.magnitude();
+  const Range range = {-most, most, 1, x.range.error * (1 + most) + 1e-5 * (most + 1)};
+  Value y = g.emit("Mul", {x.name, gate.name}, {}, x.dtype, x.shape, range);
+  Shape wanted = x.shape;
+  wanted[1] = g.new_dim();
+  Value other = g.tensor(x.dtype, wanted);
+  Shape shape = x.shape;
+  shape[1] = combine(x.shape[1], wanted[1], std::plus<>());
+  const bool is_first = g.chance(0.5);
+  g.emit(name, {is_first ? y.name : other.name, is_first ? other.name : y.name}, {attribute("axis", 1)}, x.dtype, shape,
+         joined(range, other.range));
+}
+
 void split(G& g, const char* name) {
   Value x = g.value(
       [](const Value& v) {
@@ -414,6 +431,7 @@ std::vector<Operator> layout_operators() {
           {"Unsqueeze", 13, unsqueeze},
           {"Squeeze", 13, squeeze},
           {"Concat", 13, concat},
+          {"Concat", 13, gated_concat},
           {"Concat", 13, concat},
           {"Split", 13, split},
           {"Slice", 13, slice},

@@ -20,7 +20,7 @@ Value images(G& g, int64_t least_rank, int64_t most_rank, DType dtype = kFloat32
     if (fits(value) && g.chance(0.5)) return value;
   }
   Shape shape = g.new_shape(g.draw(least_rank, most_rank));
-  shape[1] = g.one_of<int64_t>({1, 2, 3, 4, 8});
+  shape[1] = g.one_of<int64_t>({1, 2, 3, 4, 8, 16});
   Value x = g.tensor(dtype, shape);
   G::need(fits(x));
   return x;
@@ -71,7 +71,8 @@ void conv(G& g, const char* name) {
   Value x = images(g, 3, 5, g.chance(0.9) ? kFloat32 : g.float_dtype());
   int64_t channels = x.shape[1].sizes[0],
           group = g.chance(0.3) ? g.one_of<int64_t>({channels, channels % 2 == 0 ? 2 : 1}) : 1;
-  int64_t out = group * g.draw(1, 4);
+  // Blocks of channels fill vectors, or do not.
+  int64_t out = group <= 2 && g.chance(0.4) ? 8 * g.draw(1, 3) : group * g.draw(1, 4);
   Shape shape = x.shape;
   Window w = window(g, x, shape, false);
   shape[1] = out;
