@@ -104,7 +104,13 @@ struct Checker {
       if (!same_contents(results[i], parallel.at(i))) return "1 and 2 threads differ";
     }
     if (has_ort) {
-      std::string wrong = compare_all(graph, results, read_outputs(graph, folder, binding));
+      std::vector<Tensor> theirs = read_outputs(graph, folder, binding);
+      // Of the stacked values of a loop without iterations it knows the first dim only, if no shape was inferred.
+      for (size_t i = 0; i < theirs.size() && i < results.size(); ++i) {
+        const bool is_unknown = theirs[i].ndim() == 1 && theirs[i].size() == 0;
+        if (is_unknown && results[i].ndim() > 1 && results[i].shape()[0] == 0) theirs[i] = results[i];
+      }
+      std::string wrong = compare_all(graph, results, theirs);
       if (!wrong.empty()) return "compared with ONNX Runtime: " + wrong;
     }
     std::vector<Tensor> expected = interpret_module(legal, inputs, "legalize", {.check_regions = true});
