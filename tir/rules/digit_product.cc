@@ -7,7 +7,7 @@
 //       for chunk of the depth:                        prefetches the scales of later chunks
 //         for group of rows in the block:
 //           for part of the chunk, vector:             prefetches numbers; unpacks them in registers: an AND, a shift
-//             sums[row, digit, vector] += dot product  int32, in registers
+//             sums[row, digit, vector] += dot product  int32, in registers; or int16, for each part of the chunk
 //           y[row, vector] += step * scale * sums      float32
 //       for row, vector: the result, and what is computed from it
 #include <algorithm>
