@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/attr_names.h"
+#include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
@@ -252,19 +253,22 @@ static PrimFuncRef schedule_versions(const std::string& name, const PrimFuncRef&
                                      const MoreRules& more) {
   std::optional<CompileError> refusal;
   bool fits_any = false;
-  auto of_version = [&](const PrimFuncRef& version, const OnScheduled& on_scheduled) {
+  auto of_version = [&](const PrimFuncRef& version, const std::string& sizes, const OnScheduled& on_scheduled) {
+    RuleReport said = nullptr;
+    if (report) said = [&](const std::string& text) { report(fmt::format("{} (the version for {})", text, sizes)); };
     try {
-      const PrimFuncRef result = schedule_by_rules(name, version, users, target, report, on_scheduled, more);
+      const PrimFuncRef result = schedule_by_rules(name, version, users, target, said, on_scheduled, more);
       fits_any = true;
       return result;
     } catch (const CompileError& error) {
       refusal = error;
-      return schedule_by_rules(name, version, {}, target, report, on_scheduled, more);
+      if (said) said(error.what());
+      return schedule_by_rules(name, version, {}, target, said, on_scheduled, more);
     }
   };
-  VersionsOfProgram all(program, of_version(versions.general, scheduled));
+  VersionsOfProgram all(program, of_version(versions.general, "all other sizes", scheduled));
   for (const VersionsByDims::Special& special : versions.special)
-    all.add(special.condition, of_version(special.program, nullptr));
+    all.add(special.condition, of_version(special.program, print_plain(special.condition), nullptr));
   if (!fits_any) throw *refusal;
   PrimFunc function = *all.program();
   function.attrs = function.attrs.without(attr_names::kHasVersions);
