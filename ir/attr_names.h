@@ -59,8 +59,8 @@ inline constexpr const char* kFindsExtremes = "finds_extremes";
 // a tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation of the
 // block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.
 inline constexpr const char* kScheduledPart = "scheduled_part";
-// An integer, 0 when absent: there are other programs for dims of at most that size. versions_by_dims sets it; rules make
-// no versions for these, and it is gone when the program is scheduled.
+// An integer, 0 when absent: there are other programs for dims of at most that size. versions_by_dims sets it; rules
+// make no versions for these, and it is gone when the program is scheduled.
 inline constexpr const char* kHasVersions = "has_versions";
 // A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
 inline constexpr const char* kNoAlias = "tir.noalias";
