@@ -15,7 +15,7 @@ namespace {
 
 // ---- The test of a value's form
 
-// What is tested, for messages: an argument, or an item of it.
+// The value that a message names: an argument, or an item of a sequence.
 struct Place {
   std::string_view name;
   const Place* sequence = nullptr;

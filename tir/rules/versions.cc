@@ -1,11 +1,14 @@
 #include "tir/rules/versions.h"
 
 #include <algorithm>
+#include <ranges>
+#include <unordered_set>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/regions.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 
 namespace relaxc {
@@ -26,14 +29,6 @@ std::optional<Choice> find_choice(const PrimFuncRef& program) {
     const Call* call = store ? as_call(store->value, ops::kIfThenElse) : nullptr;
     if (call && block->annotations.has(annotation<"chosen_by_dims">()))
       result = Choice{block, call->args[0], call->args[1], call->args[2]};
-  });
-  return result;
-}
-
-std::vector<VarRef> variables_in(const Expr& e) {
-  std::vector<VarRef> result;
-  walk(e, [&](const Ref<Var>& var) {
-    if (std::ranges::none_of(result, [&](const VarRef& known) { return same_node(known, var); })) result.push_back(var);
   });
   return result;
 }
@@ -80,11 +75,15 @@ PrimFuncRef with_sizes(const PrimFuncRef& program, const VarMap& sizes) {
 }
 
 std::optional<VersionsByDims> versions_by_dims(const PrimFuncRef& program) {
-  const std::optional<Choice> choice = find_choice(program);
+  const std::optional<Choice> choice = uses_pointers(program) ? std::nullopt : find_choice(program);
   if (!choice) return std::nullopt;
+  const std::vector<VarRef> dims = free_vars(choice->condition), known = symbolic_dims(program);
+  auto is_dim = [&](const VarRef& var) {
+    return std::ranges::any_of(known, [&](const VarRef& dim) { return same_node(dim, var); });
+  };
+  if (!std::ranges::all_of(dims, is_dim)) return std::nullopt;
   VersionsByDims result{{}, with_result(program, *choice, choice->fails)};
   const PrimFuncRef chosen = with_result(program, *choice, choice->holds);
-  const std::vector<VarRef> dims = variables_in(choice->condition);
   for (int64_t size = 1; size <= (dims.size() == 1 ? kMostSpecial : 1); ++size) {
     VarMap sizes;
     Expr condition = bool_imm(true);
